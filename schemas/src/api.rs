@@ -1,0 +1,248 @@
+//! Bodies of the HTTP API (frozen, DESIGN 8), as in `/openapi.json`.
+
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use crate::event::EventKind;
+use crate::frame::StepToken;
+use crate::id::{ActionId, AgentId, ConversationId, SessionId, Shard};
+use crate::json::Json;
+use crate::record::StepStatus;
+use crate::session::{Cause, SessionSpec, SessionStatus, StopReason};
+
+/// Answer to an accepted action, 202.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct AcceptedBody {
+    pub action_id: ActionId,
+    pub session_id: SessionId,
+    /// False when this very action was accepted before.
+    pub accepted: bool,
+}
+
+/// A step, with its JSON fields decoded.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct StepView {
+    pub id: String,
+    pub created_at: String,
+    pub agent_id: AgentId,
+    pub session_id: Option<SessionId>,
+    pub conversation_id: Option<ConversationId>,
+    pub iteration: u64,
+    pub step_token: StepToken,
+    pub next_step_token: StepToken,
+    pub status: StepStatus,
+    pub text: Option<String>,
+    pub data: Option<Json>,
+    pub state: Option<Json>,
+    pub guidance: Option<Json>,
+    pub notes: Option<String>,
+    pub latency_ms: u64,
+    pub error: Option<String>,
+}
+
+/// A page of a list. `next_cursor` is absent on the last page.
+#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
+pub struct StepPage {
+    pub items: Vec<StepView>,
+    pub next_cursor: Option<String>,
+}
+
+/// A session as a list shows it.
+#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
+pub struct SessionView {
+    pub session_id: SessionId,
+    pub agent_id: AgentId,
+    pub moniker: String,
+    pub status: SessionStatus,
+    /// Iteration of the last committed step; null before the first.
+    pub iteration: Option<u64>,
+    pub step_token: Option<StepToken>,
+    pub next_step_token: StepToken,
+    pub cause: Cause,
+    pub wake_at: Option<String>,
+    pub last_error: Option<String>,
+    pub stop_reason: Option<StopReason>,
+    pub conversation_id: Option<ConversationId>,
+    pub parent: Option<SessionId>,
+    pub shard: Shard,
+    pub created_at: String,
+    pub started_at: Option<String>,
+    pub updated_at: String,
+    /// Offset of the newest committed event.
+    pub last_offset: u64,
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
+pub struct SessionPage {
+    pub items: Vec<SessionView>,
+    pub next_cursor: Option<String>,
+}
+
+/// One session, whole.
+#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
+pub struct SessionDetail {
+    pub session: SessionView,
+    pub spec: SessionSpec,
+    pub state: Json,
+    /// `text`, else `data`, of the last step.
+    pub result: Option<Json>,
+    /// Accepted actions that are not processed yet.
+    pub pending_actions: u64,
+}
+
+/// The chain of causes of a session's present standing.
+#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
+pub struct WhyBody {
+    pub session_id: SessionId,
+    pub status: SessionStatus,
+    pub cause: Cause,
+    /// One sentence.
+    pub summary: String,
+    /// From the session outward: what waits for what.
+    pub chain: Vec<WhyLink>,
+    pub remedy: Option<String>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct WhyLink {
+    pub what: String,
+    pub detail: String,
+    pub since: Option<String>,
+    pub until: Option<String>,
+}
+
+/// Agents with their newest session.
+#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
+pub struct AgentView {
+    pub agent_id: AgentId,
+    pub latest: SessionView,
+    pub sessions: u64,
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
+pub struct AgentPage {
+    pub items: Vec<AgentView>,
+    pub next_cursor: Option<String>,
+}
+
+/// Which sessions a bulk action means. All given conditions must hold.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SessionFilter {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent_id: Option<AgentId>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub moniker: Option<String>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub status: Vec<SessionStatus>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub conversation_id: Option<ConversationId>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub session_ids: Vec<SessionId>,
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct BulkBody {
+    pub action: crate::action::ActionType,
+    pub filter: SessionFilter,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub payload: Option<Json>,
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
+pub struct BulkAnswer {
+    pub matched: u64,
+    pub accepted: u64,
+    pub refused: Vec<BulkRefusal>,
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
+pub struct BulkRefusal {
+    pub session_id: SessionId,
+    pub code: crate::problem::Code,
+    pub detail: String,
+}
+
+/// One committed event, as SSE `data:` and as a WebSocket text frame. Exactly one of `step` and
+/// `data` is present, but for `end`, which has neither.
+#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
+pub struct StreamEvent {
+    /// Cursor: reconnect with it to get what follows.
+    pub offset: u64,
+    #[serde(rename = "type")]
+    pub kind: StreamEventType,
+    pub session_id: SessionId,
+    pub at: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub step: Option<StepView>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub data: Option<Json>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum StreamEventType {
+    Step,
+    Created,
+    Status,
+    Action,
+    /// Nothing follows: the session has ended.
+    End,
+}
+
+impl From<EventKind> for StreamEventType {
+    fn from(kind: EventKind) -> Self {
+        match kind {
+            EventKind::Created => Self::Created,
+            EventKind::Status => Self::Status,
+            EventKind::Action => Self::Action,
+        }
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct ComponentHealth {
+    pub name: String,
+    pub ok: bool,
+    pub detail: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct HealthBody {
+    /// `ok` or `degraded`.
+    pub status: String,
+    pub version: String,
+    pub mode: String,
+    /// Name of the model provider that `run_step` uses.
+    pub provider: String,
+    pub components: Vec<ComponentHealth>,
+    pub live_sessions: u64,
+    pub pending_actions: u64,
+    pub queue_lag_ms: u64,
+    pub journal_lag_rows: u64,
+    pub shards_owned: u64,
+    pub shards: u64,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct ShardView {
+    pub shard: Shard,
+    pub owner: Option<String>,
+    pub epoch: i64,
+    pub lease_ms_left: i64,
+    pub backlog: u64,
+    /// Journal rows that are not archived yet.
+    pub journal_rows: u64,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct WorkerView {
+    pub worker_id: String,
+    pub host: String,
+    pub version: String,
+    pub roles: Vec<String>,
+    pub draining: bool,
+    pub heartbeat_age_ms: i64,
+    pub shards: Vec<Shard>,
+}

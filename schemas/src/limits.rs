@@ -1,0 +1,71 @@
+//! A maximum for everything, with units in the names. Configuration may lower a limit, never
+//! raise it (invariant Q1).
+
+pub const ID_BYTES_MAX: usize = 128;
+/// Longest step token (`step`, `next_step`).
+pub const TOKEN_BYTES_MAX: usize = 256;
+
+/// Largest request body of the gateway, and so of an action.
+pub const ACTION_BYTES_MAX: usize = 1 << 20;
+/// Largest `state` that a step may leave behind.
+pub const STATE_BYTES_MAX: usize = 4 << 20;
+/// Largest `text` of a step.
+pub const TEXT_BYTES_MAX: usize = 1 << 20;
+/// Largest `data` of a step.
+pub const DATA_BYTES_MAX: usize = 4 << 20;
+/// Longest free-text error kept on a row.
+pub const ERROR_CHARS_MAX: usize = 2_000;
+
+pub const SHARDS_DEFAULT: u16 = 32;
+pub const SHARDS_MAX: u16 = 1024;
+
+/// How many steps a session may run ahead of its commits (DESIGN 5, pipelining).
+pub const RUN_AHEAD_STEPS_MAX: usize = 64;
+/// How many bytes of steps a session may run ahead of its commits.
+pub const RUN_AHEAD_BYTES_MAX: usize = 1 << 20;
+/// Actions of one session and lane held in memory; the rest waits in the ledger.
+pub const INBOX_ACTIONS_MAX: usize = 256;
+/// Deliveries in flight per shard and lane.
+pub const DELIVERIES_MAX: usize = 1024;
+/// Sessions that one worker keeps in memory.
+pub const LIVE_SESSIONS_MAX: usize = 16_384;
+/// An idle session leaves memory after this time.
+pub const IDLE_EVICT_MS: u64 = 5_000;
+
+/// Commits of one group transaction, and their bytes; keeps a pause quick under load.
+pub const COMMIT_BATCH_MAX: usize = 1024;
+pub const COMMIT_BATCH_BYTES_MAX: usize = 8 << 20;
+/// Actions accepted in one group transaction.
+pub const ACCEPT_BATCH_MAX: usize = 512;
+
+/// Bound on how late a worker notices an action whose delivery was lost (DESIGN 3).
+pub const LEDGER_POLL_MS: u64 = 1_000;
+const _: () = assert!(LEDGER_POLL_MS <= 2_000);
+
+pub const LEASE_MS: u64 = 10_000;
+pub const LEASE_RENEW_MS: u64 = LEASE_MS / 3;
+/// Without a renewal for this long, a worker starts no effect and no commit.
+pub const LEASE_STOP_MS: u64 = LEASE_MS / 2;
+const _: () = assert!(LEASE_RENEW_MS < LEASE_STOP_MS && LEASE_STOP_MS < LEASE_MS);
+
+/// From `stopping` to `stopped`, whatever the moniker does (SPEC Q-LIF-05).
+pub const DESTROY_GRACE_MS: u64 = 5_000;
+/// Longest single effect of a step.
+pub const EFFECT_MS_MAX: u64 = 600_000;
+
+pub const ARCHIVE_INTERVAL_MS: u64 = 1_000;
+pub const ARCHIVE_ROWS_MAX: usize = 10_000;
+pub const ARCHIVE_BYTES_MAX: usize = 64 << 20;
+/// How long a reader may hold an older version of a LanceDB table.
+pub const READ_CONSISTENCY_MS: u64 = 1_000;
+/// Archived journal rows stay readable this long.
+pub const JOURNAL_GRACE_MS: u64 = 15_000;
+const _: () = assert!(JOURNAL_GRACE_MS > 2 * READ_CONSISTENCY_MS);
+
+pub const PAGE_DEFAULT: usize = 100;
+pub const PAGE_SINCE_DEFAULT: usize = 500;
+pub const PAGE_LATEST_DEFAULT: usize = 20;
+pub const PAGE_MAX: usize = 1_000;
+/// Events buffered for one client before it is sent to its cursor.
+pub const STREAM_BUFFER_MAX: usize = 1_024;
+pub const STREAMS_MAX: usize = 10_000;

@@ -1,0 +1,69 @@
+//! All that one commit makes durable, as one value.
+
+use schemas::action::{ActionOutcome, NewAction};
+use schemas::id::{ActionId, Epoch, SessionKey, Shard};
+use schemas::problem::Code;
+use schemas::record::Entry;
+
+use crate::effect::EffectRow;
+
+/// One session's contribution to a transaction (DESIGN 1, idea 2).
+#[derive(Debug, Clone)]
+pub struct Commit {
+    pub key: SessionKey,
+    pub shard: Shard,
+    /// Fence: the shard's epoch under which this was decided.
+    pub epoch: Epoch,
+    /// Guard: the head this commit replaces.
+    pub expect_steps: u64,
+    pub expect_offset: u64,
+    /// New head, new state, new steps and events.
+    pub entry: Entry,
+    /// Actions that end with this commit.
+    pub settled: Vec<Settled>,
+    /// Actions to other sessions, accepted by this commit: the outbox.
+    pub follow_ups: Vec<NewAction>,
+    /// Effect rows to insert or to move on.
+    pub effects: Vec<EffectRow>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Settled {
+    pub action_id: ActionId,
+    pub outcome: ActionOutcome,
+    pub code: Option<Code>,
+    pub error: Option<String>,
+}
+
+impl Settled {
+    pub fn ok(action_id: ActionId) -> Self {
+        Self {
+            action_id,
+            outcome: ActionOutcome::Ok,
+            code: None,
+            error: None,
+        }
+    }
+
+    pub fn rejected(action_id: ActionId, code: Code, error: impl Into<String>) -> Self {
+        Self {
+            action_id,
+            outcome: ActionOutcome::Rejected,
+            code: Some(code),
+            error: Some(error.into()),
+        }
+    }
+}
+
+#[derive(Debug, Clone)]
+pub enum CommitResult {
+    /// Durable at this place of the shard's journal; the follow-ups got accepted.
+    Done {
+        seq: u64,
+        follow_ups: Vec<schemas::action::Action>,
+    },
+    /// The shard is not ours (any more).
+    Fenced,
+    /// The session's head is not the expected one: this very commit, or another owner's, is there.
+    Conflict,
+}

@@ -1,0 +1,149 @@
+//! Effects: the only vocabulary in which a step asks for something of the world, and the answers.
+
+use schemas::id::SessionKey;
+use schemas::problem::Code;
+use serde_json::Value;
+
+/// What may be done after a crash between sending and settling (DESIGN 5, effects ledger).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum EffectClass {
+    /// Reads only; repeat at will.
+    Pure,
+    /// Repeat with the same key.
+    Idempotent,
+    /// Never repeat blindly: surfaces as in doubt.
+    AtMostOnce,
+}
+
+impl EffectClass {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Pure => "pure",
+            Self::Idempotent => "idempotent",
+            Self::AtMostOnce => "at_most_once",
+        }
+    }
+
+    pub fn parse(text: &str) -> Option<Self> {
+        [Self::Pure, Self::Idempotent, Self::AtMostOnce]
+            .into_iter()
+            .find(|c| c.as_str() == text)
+    }
+}
+
+/// A request to the world, as data. It leaves no choice to the performer.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Effect {
+    /// One answer of a model to a prompt. Outcome value: `{text, provider, model, usage}`.
+    Model(ModelRequest),
+    /// POST a JSON body, expect a JSON answer. Outcome value: the answer.
+    HttpPost {
+        url: String,
+        body: Value,
+        timeout_ms: u64,
+        class: EffectClass,
+    },
+    /// The next document of a corpus after `after`, in path order. Outcome value:
+    /// `{done: true, total}` or `{done: false, name, text, bytes, index, total, truncated}`.
+    NextDocument {
+        paths: Vec<String>,
+        glob: Option<String>,
+        after: Option<String>,
+    },
+}
+
+impl Effect {
+    pub fn class(&self) -> EffectClass {
+        match self {
+            Self::Model(_) => EffectClass::Idempotent,
+            Self::HttpPost { class, .. } => *class,
+            Self::NextDocument { .. } => EffectClass::Pure,
+        }
+    }
+
+    /// A short name for logs, metrics and `why`.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::Model(_) => "model",
+            Self::HttpPost { .. } => "http",
+            Self::NextDocument { .. } => "document",
+        }
+    }
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct ModelRequest {
+    /// Name of a configured model profile; absent = the default one.
+    pub profile: Option<String>,
+    pub system: String,
+    pub prompt: String,
+    pub max_tokens: u32,
+    /// The answer must be one JSON object.
+    pub json: bool,
+}
+
+/// An effect with its address.
+#[derive(Debug, Clone, PartialEq)]
+pub struct EffectCall {
+    pub session: SessionKey,
+    /// Derived from session, iteration and index: the same after a crash.
+    pub key: String,
+    pub effect: Effect,
+}
+
+/// The key of the `index`th effect of a step, sent along as idempotency key.
+pub fn effect_key(session: &SessionKey, iteration: u64, index: usize) -> String {
+    format!(
+        "{}:{}:{iteration}:{index}",
+        session.namespace, session.session_id
+    )
+}
+
+/// The world's answer.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Outcome {
+    Ok(Value),
+    Failed(EffectFailure),
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EffectFailure {
+    pub code: Code,
+    pub message: String,
+    /// Infrastructure: may be tried again later. Otherwise business: the caller must change something.
+    pub retriable: bool,
+    /// The call may have reached the other side.
+    pub may_have_happened: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum EffectState {
+    /// Committed before the call is made.
+    Sent,
+    /// The answer is part of a committed step.
+    Settled,
+}
+
+impl EffectState {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Sent => "sent",
+            Self::Settled => "settled",
+        }
+    }
+
+    pub fn parse(text: &str) -> Option<Self> {
+        [Self::Sent, Self::Settled]
+            .into_iter()
+            .find(|s| s.as_str() == text)
+    }
+}
+
+/// A row of the effects ledger. Only [`EffectClass::AtMostOnce`] effects need one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EffectRow {
+    pub key: String,
+    pub class: EffectClass,
+    pub state: EffectState,
+    pub what: String,
+}

@@ -1,0 +1,12 @@
+//! Pure decisions: no I/O, no clock, no randomness, no runtime. Modules in reading order.
+
+pub mod action;
+pub mod commit;
+pub mod effect;
+pub mod failure;
+pub mod invariant;
+pub mod moniker;
+pub mod ports;
+pub mod retry;
+pub mod session;
+pub mod shard;

@@ -1,0 +1,28 @@
+//! What the decisions need from the world, as small traits with their contracts. Adapters
+//! implement them; `tests/testkit` has faithful fakes; one contract suite per port runs on both.
+//!
+//! Only this module of the crate has `async`, and no decision module may import it.
+
+pub mod archive;
+pub mod clock;
+pub mod commits;
+pub mod effects;
+pub mod journal;
+pub mod leases;
+pub mod ledger;
+pub mod live;
+pub mod queue;
+pub mod sessions;
+pub mod tokens;
+
+pub use archive::{Archive, ArchiveBatch, EventRow, StepQuery, Watermarks};
+pub use clock::Clock;
+pub use commits::Commits;
+pub use effects::Effects;
+pub use journal::{Journal, JournalLag};
+pub use leases::{Lease, Leases, ShardInfo, WorkerInfo};
+pub use ledger::{Accepted, Ledger, LedgerStats, Pending, Refusal, Verdict};
+pub use live::{Live, Notice, Subscription};
+pub use queue::{Deliveries, Delivery, Queue};
+pub use sessions::{SessionQuery, Sessions};
+pub use tokens::{Scope, TokenRow, Tokens};

@@ -1,0 +1,75 @@
+//! Ownership of shards (DESIGN 4). All times are the database's own.
+
+use async_trait::async_trait;
+use schemas::id::{Epoch, Shard, WorkerId};
+
+use crate::failure::Failure;
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Lease {
+    pub shard: Shard,
+    pub epoch: Epoch,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ShardInfo {
+    pub shard: Shard,
+    pub owner: Option<WorkerId>,
+    pub epoch: Epoch,
+    /// Milliseconds until the lease ends; negative once it has.
+    pub lease_ms_left: i64,
+    pub seq: u64,
+    pub archived_seq: u64,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WorkerInfo {
+    pub worker: WorkerId,
+    pub host: String,
+    pub version: String,
+    pub roles: Vec<String>,
+    pub draining: bool,
+    pub heartbeat_age_ms: i64,
+}
+
+#[async_trait]
+pub trait Leases: Send + Sync {
+    /// The number of shards, fixed at installation.
+    async fn shard_count(&self) -> Result<u16, Failure>;
+
+    /// Registers a worker or renews its registration. Returns whether it was told to drain.
+    async fn heartbeat(&self, info: &WorkerInfo) -> Result<bool, Failure>;
+
+    /// Workers with a heartbeat younger than `max_age_ms`.
+    async fn workers(&self, max_age_ms: i64) -> Result<Vec<WorkerInfo>, Failure>;
+
+    /// Removes a worker that ends in good order.
+    async fn deregister(&self, worker: &WorkerId) -> Result<(), Failure>;
+
+    async fn set_draining(&self, worker: &WorkerId) -> Result<bool, Failure>;
+
+    /// Takes a shard that nobody holds (released, or its lease ended); its epoch grows by one.
+    /// `None`: somebody holds it.
+    async fn claim(
+        &self,
+        shard: Shard,
+        worker: &WorkerId,
+        lease_ms: u64,
+    ) -> Result<Option<Lease>, Failure>;
+
+    /// Extends the given leases; returns those that are still held.
+    async fn renew(
+        &self,
+        worker: &WorkerId,
+        leases: &[Lease],
+        lease_ms: u64,
+    ) -> Result<Vec<Lease>, Failure>;
+
+    /// Gives a shard back. A later epoch is left alone.
+    async fn release(&self, worker: &WorkerId, lease: &Lease) -> Result<(), Failure>;
+
+    /// Ends every lease: for an embedded fleet, which holds its data directory exclusively.
+    async fn release_all(&self) -> Result<(), Failure>;
+
+    async fn shards(&self) -> Result<Vec<ShardInfo>, Failure>;
+}

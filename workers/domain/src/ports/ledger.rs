@@ -1,0 +1,115 @@
+//! The ledger of actions: inbox and outbox in one table (DESIGN 3).
+
+use async_trait::async_trait;
+use schemas::action::{Action, ActionView, Lane, NewAction};
+use schemas::id::{ActionId, Namespace, SessionId, SessionKey, Shard};
+use schemas::problem::Code;
+
+use crate::failure::Failure;
+
+/// What became of one action offered to [`Ledger::accept`].
+#[derive(Debug, Clone)]
+pub enum Verdict {
+    /// A row was committed now.
+    Accepted(Accepted),
+    /// The same id with the same body was accepted before; nothing was written.
+    Repeated(Accepted),
+    /// Refused. If `recorded`, the ledger has a processed row with outcome `rejected`.
+    Refused(Refusal),
+}
+
+#[derive(Debug, Clone)]
+pub struct Accepted {
+    pub action: Action,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Refusal {
+    pub code: Code,
+    pub detail: String,
+    pub recorded: bool,
+}
+
+/// Unprocessed actions of one session and lane, and how far the lane is numbered.
+#[derive(Debug, Clone)]
+pub struct Pending {
+    /// Ascending `session_seq`, all `> after`, at most `limit`.
+    pub actions: Vec<Action>,
+    /// The lane's counter as of the same read: every `session_seq <= last_seq` is either in
+    /// `actions`, or processed, or beyond `limit`.
+    pub last_seq: u64,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct LedgerStats {
+    pub pending: u64,
+    /// Acceptance time of the oldest unprocessed action.
+    pub oldest_ms: Option<i64>,
+}
+
+#[async_trait]
+pub trait Ledger: Send + Sync {
+    /// Accepts actions, each on its own verdict, in the order given; durable when it returns.
+    ///
+    /// In one transaction per batch, for each action:
+    /// 1. The id exists in its namespace: same `body_hash` → `Repeated` with the stored action
+    ///    (or the recorded `Refused`); other hash → `Refused(action_conflict)`, not recorded.
+    /// 2. `create`: the session id is new → registers the session (status `starting`, counters 0),
+    ///    makes it the agent's newest. It exists with the same agent and is not final → the row
+    ///    is accepted and processed at once with outcome `ok` (SPEC Q-SES-10), and the verdict is
+    ///    `Accepted` with `session_seq` 0. Otherwise → `Refused(session_exists)`, recorded.
+    /// 3. Others: the target is `session_id`, else the newest session of `agent_id`. Missing →
+    ///    `session_not_found` / `agent_not_found`; other agent → `wrong_agent`; final →
+    ///    `session_ended`. `error` refuses all but `resume` and `destroy` with `session_ended`.
+    ///    `input` to a moniker that takes none is refused before this call. All recorded.
+    /// 4. Assigns `session_seq` from the counter of the lane, inserts the row.
+    async fn accept(&self, actions: Vec<NewAction>) -> Result<Vec<Verdict>, Failure>;
+
+    async fn action(
+        &self,
+        namespace: &Namespace,
+        id: &ActionId,
+    ) -> Result<Option<ActionView>, Failure>;
+
+    /// Unprocessed actions of a session's lane with `session_seq > after`.
+    async fn pending(
+        &self,
+        key: &SessionKey,
+        lane: Lane,
+        after: u64,
+        limit: usize,
+    ) -> Result<Pending, Failure>;
+
+    /// Number of unprocessed actions of a session, both lanes.
+    async fn pending_count(&self, key: &SessionKey) -> Result<u64, Failure>;
+
+    /// Sessions of a shard that have unprocessed actions accepted before `accepted_before_ms`, in
+    /// key order after `after`. This is the take-over scan and the poll for lost deliveries.
+    async fn sessions_with_pending(
+        &self,
+        shard: Shard,
+        accepted_before_ms: i64,
+        after: Option<(Namespace, SessionId)>,
+        limit: usize,
+    ) -> Result<Vec<SessionKey>, Failure>;
+
+    /// Marks actions as handed to the queue.
+    async fn mark_published(&self, actions: &[(Namespace, ActionId)]) -> Result<(), Failure>;
+
+    /// Unprocessed and unpublished actions accepted before the given time, oldest first.
+    async fn unpublished(
+        &self,
+        accepted_before_ms: i64,
+        limit: usize,
+    ) -> Result<Vec<Action>, Failure>;
+
+    /// Deletes processed rows older than the given time, at most `limit`; returns how many.
+    /// Ids of deleted rows are no longer recognised as repeats.
+    async fn forget_processed(
+        &self,
+        processed_before_ms: i64,
+        limit: usize,
+    ) -> Result<u64, Failure>;
+
+    async fn stats(&self) -> Result<LedgerStats, Failure>;
+}

@@ -1,0 +1,37 @@
+//! The queue: carries accepted actions to the owner of their shard, as fast as it can. It may
+//! lose, repeat, delay and reorder: the ledger decides (DESIGN 1, idea 1).
+
+use async_trait::async_trait;
+use schemas::action::{Action, Lane};
+use schemas::id::Shard;
+
+use crate::failure::Failure;
+
+#[async_trait]
+pub trait Queue: Send + Sync {
+    /// Hands actions over. `Ok` = confirmed by the broker (or taken by the in-process queue).
+    /// Never blocks on a slow consumer: what does not fit is an `Err`, and the owner finds it in
+    /// the ledger.
+    async fn publish(&self, actions: &[Action]) -> Result<(), Failure>;
+
+    /// Starts to consume one lane of a shard. One consumer per lane; a new one replaces the old.
+    async fn consume(&self, shard: Shard, lane: Lane) -> Result<Box<dyn Deliveries>, Failure>;
+
+    /// Whether publishing works at present.
+    async fn ping(&self) -> Result<(), Failure>;
+}
+
+#[async_trait]
+pub trait Deliveries: Send {
+    /// The next delivery; `None` once the channel is lost or replaced (consume again). Cancel safe.
+    async fn next(&mut self) -> Option<Delivery>;
+
+    /// Acknowledges a delivery, after its action is admitted.
+    async fn ack(&mut self, tag: u64) -> Result<(), Failure>;
+}
+
+#[derive(Debug, Clone)]
+pub struct Delivery {
+    pub tag: u64,
+    pub action: Action,
+}
