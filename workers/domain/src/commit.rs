@@ -1,5 +1,7 @@
 //! All that one commit makes durable, as one value.
 
+use std::sync::Arc;
+
 use schemas::action::{ActionOutcome, NewAction};
 use schemas::id::{ActionId, Epoch, SessionKey, Shard};
 use schemas::problem::Code;
@@ -18,7 +20,7 @@ pub struct Commit {
     pub expect_steps: u64,
     pub expect_offset: u64,
     /// New head, new state, new steps and events.
-    pub entry: Entry,
+    pub entry: Arc<Entry>,
     /// Actions that end with this commit.
     pub settled: Vec<Settled>,
     /// Actions to other sessions, accepted by this commit: the outbox.

@@ -84,7 +84,9 @@ pub trait Ledger: Send + Sync {
     async fn pending_count(&self, key: &SessionKey) -> Result<u64, Failure>;
 
     /// Sessions of a shard that have unprocessed actions accepted before `accepted_before_ms`, in
-    /// key order after `after`. This is the take-over scan and the poll for lost deliveries.
+    /// key order after `after`. This is the take-over scan and the poll for lost deliveries. A
+    /// session that is `paused` or in `error` counts only with a pause, resume or destroy: nothing
+    /// else can move it.
     async fn sessions_with_pending(
         &self,
         shard: Shard,

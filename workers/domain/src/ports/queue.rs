@@ -17,6 +17,11 @@ pub trait Queue: Send + Sync {
     /// Starts to consume one lane of a shard. One consumer per lane; a new one replaces the old.
     async fn consume(&self, shard: Shard, lane: Lane) -> Result<Box<dyn Deliveries>, Failure>;
 
+    /// Whether a confirmed action outlives this process. If not, noting its publication is of no use.
+    fn is_durable(&self) -> bool {
+        true
+    }
+
     /// Whether publishing works at present.
     async fn ping(&self) -> Result<(), Failure>;
 }

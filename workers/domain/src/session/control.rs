@@ -1,0 +1,150 @@
+//! Control at a boundary: stop, then pause and resume in order; guidance stays in the lane until
+//! a step takes it, so it is durable in the ledger and never applied while paused (K-21, K-22).
+
+use schemas::action::{Action, ActionType};
+use schemas::event::EventKind;
+use schemas::problem::Code;
+use schemas::session::{Cause, SessionStatus, StopReason};
+use serde_json::{Value, json};
+
+use super::Session;
+
+
+impl Session {
+    /// Whether a stop is asked for and not begun.
+    pub fn stop_asked(&self) -> bool {
+        self.control.iter().any(|action| action.kind == ActionType::Destroy)
+    }
+
+    /// Whether guidance with `"mode": "now"` waits that came after the given place in the lane: it
+    /// cancels the call that was running then.
+    pub fn urgent_guidance_after(&self, session_seq: u64) -> bool {
+        self.control.iter().any(|action| action.session_seq > session_seq && is_urgent(action))
+    }
+
+    /// The oldest guidance that no step has taken.
+    pub fn next_guidance(&self) -> Option<&Action> {
+        self.control.iter().find(|action| action.kind == ActionType::Interrupt)
+    }
+
+    /// Begins to stop, also in the middle of a step.
+    pub fn begin_stopping(&mut self, now_ms: i64) {
+        for stop in self.control.extract(|action| action.kind == ActionType::Destroy) {
+            self.apply_destroy(now_ms, &stop);
+        }
+    }
+
+    pub(super) fn apply_control(&mut self, now_ms: i64) {
+        self.begin_stopping(now_ms);
+        for action in self.control.extract(|a| matches!(a.kind, ActionType::Pause | ActionType::Resume)) {
+            if action.kind == ActionType::Pause {
+                self.apply_pause(now_ms, &action);
+            } else {
+                self.apply_resume(now_ms, &action);
+            }
+        }
+    }
+
+    /// `running/paused/error → stopping`; the runner then gives a running step its grace.
+    fn apply_destroy(&mut self, now_ms: i64, action: &Action) {
+        self.unsaved.settle_ok(action.action_id.clone());
+        if self.head.status.is_final() || self.head.status == SessionStatus::Stopping {
+            return;
+        }
+        let detail = detail_of(action);
+        self.set_status(now_ms, SessionStatus::Stopping, detail);
+        self.head.cause = Cause::Runnable;
+        self.head.wake_at_ms = Some(now_ms);
+    }
+
+    /// `stopping → stopped`, at the boundary or when the grace is over.
+    pub fn finish_stopping(&mut self, now_ms: i64) {
+        if self.head.status == SessionStatus::Stopping {
+            self.end(now_ms, SessionStatus::Stopped, StopReason::Destroyed, json!({}));
+        }
+    }
+
+    fn apply_pause(&mut self, now_ms: i64, action: &Action) {
+        match self.head.status {
+            SessionStatus::Running => {
+                let reason = action.payload.to_value().get("reason").and_then(Value::as_str).map(str::to_owned);
+                self.set_status(now_ms, SessionStatus::Paused, detail_of(action));
+                self.head.cause = Cause::Paused { by: action.actor.clone(), reason };
+                self.head.wake_at_ms = None;
+                self.unsaved.settle_ok(action.action_id.clone());
+            }
+            SessionStatus::Paused => self.unsaved.settle_ok(action.action_id.clone()),
+            _ => self.refuse(now_ms, action, Code::SessionEnded),
+        }
+    }
+
+    /// Also the way out of `error`, back to the step that failed (K-45).
+    fn apply_resume(&mut self, now_ms: i64, action: &Action) {
+        match self.head.status {
+            SessionStatus::Paused | SessionStatus::Error => {
+                self.head.stop_reason = None;
+                self.head.last_error = None;
+                self.become_running(now_ms, detail_of(action));
+                self.unsaved.settle_ok(action.action_id.clone());
+            }
+            SessionStatus::Running => self.unsaved.settle_ok(action.action_id.clone()),
+            _ => self.refuse(now_ms, action, Code::SessionEnded),
+        }
+    }
+
+    /// Work that this moniker can never take is refused at once, so that nothing waits in vain.
+    pub(super) fn refuse_untakeable(&mut self, now_ms: i64) {
+        let takes_input = self.moniker.takes_input();
+        let refused = self.work.extract(|action| match action.kind {
+            ActionType::Input => !takes_input,
+            ActionType::Create | ActionType::ToolResult => true,
+            _ => false,
+        });
+        for action in refused {
+            let code = match action.kind {
+                ActionType::ToolResult => Code::NoOpenOperation,
+                ActionType::Create => Code::SessionExists,
+                _ => Code::InputNotTaken,
+            };
+            self.refuse(now_ms, &action, code);
+        }
+    }
+
+    /// Refuses whatever is still admitted for a session that has come to rest. A session in
+    /// `error` keeps its work and its guidance: a resume takes them up.
+    pub fn refuse_leftovers(&mut self, now_ms: i64) -> usize {
+        if !self.head.status.is_final() {
+            return 0;
+        }
+        let mut leftovers = self.control.extract(|_| true);
+        leftovers.extend(self.work.extract(|_| true));
+        for action in &leftovers {
+            self.refuse(now_ms, action, Code::SessionEnded);
+        }
+        leftovers.len()
+    }
+
+    fn refuse(&mut self, now_ms: i64, action: &Action, code: Code) {
+        let message = format!("{} ({} is {})", code.title(), self.key.session_id, self.head.status.as_str());
+        self.unsaved.refuse(action.action_id.clone(), code, message.clone());
+        // Nothing follows the event that ends a stream.
+        if !self.head.status.is_final() {
+            let data = json!({"action_id": action.action_id, "type": action.kind, "outcome": "rejected",
+                              "code": code, "error": message});
+            self.event(now_ms, EventKind::Action, data);
+        }
+    }
+}
+
+fn detail_of(action: &Action) -> Value {
+    let mut detail = json!({"action_id": action.action_id, "by": action.actor});
+    if let Some(reason) = action.payload.to_value().get("reason").filter(|reason| reason.is_string()) {
+        detail["reason_given"] = reason.clone();
+    }
+    detail
+}
+
+fn is_urgent(action: &Action) -> bool {
+    action.kind == ActionType::Interrupt && action.payload.to_value().get("mode").is_some_and(|mode| mode == "now")
+}
+

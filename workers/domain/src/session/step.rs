@@ -1,0 +1,192 @@
+//! One step: what it is given, and what it leaves behind.
+
+use schemas::action::{Action, ActionType};
+use schemas::frame::{FrameIn, FrameOut};
+use schemas::json::Json;
+use schemas::limits::{DATA_BYTES_MAX, ERROR_CHARS_MAX, STATE_BYTES_MAX, TEXT_BYTES_MAX};
+use schemas::problem::Code;
+use schemas::record::{StepRecord, StepStatus};
+use schemas::session::{Cause, SessionStatus, StopReason};
+use serde_json::{Value, json};
+
+use super::Session;
+use crate::moniker::{Arrival, ArrivalKind, Decision, StepInput};
+use crate::effect::Outcome;
+
+/// A step that has begun. The frame holds the session's state while it runs.
+#[derive(Debug)]
+pub struct StepStart {
+    pub frame: FrameIn,
+    pub iteration: u64,
+    pub started_ms: i64,
+    guidance_seq: Option<u64>,
+    guidance: Option<Json>,
+    arrival: Option<Arrival>,
+    arrival_seq: Option<u64>,
+}
+
+/// How a step ended, for the caller's log and metrics.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum StepTaken {
+    Ok,
+    Failed,
+}
+
+impl Session {
+    /// Starts a step with the oldest guidance and the oldest work, both left in their lanes until
+    /// the step is finished.
+    pub fn begin_step(&mut self, now_ms: i64) -> StepStart {
+        let guidance = self.next_guidance();
+        let guidance_seq = guidance.map(|action| action.session_seq);
+        let value = guidance.map(guidance_of);
+        let arrival = self.work.front();
+        let (arrival_seq, arrival) = (arrival.map(|a| a.session_seq), arrival.map(arrival_of));
+        StepStart {
+            guidance: value.as_ref().map(Json::of),
+            frame: FrameIn {
+                step: self.head.next_step_token.clone(),
+                state: std::mem::take(&mut self.state),
+                guidance: value,
+            },
+            iteration: self.head.steps,
+            started_ms: now_ms,
+            guidance_seq,
+            arrival,
+            arrival_seq,
+        }
+    }
+
+    /// Asks the moniker, with the outcomes so far.
+    pub fn decide(&self, start: &StepStart, outcomes: &[Outcome]) -> Decision {
+        self.moniker.decide(&StepInput {
+            frame: &start.frame,
+            spec: &self.spec,
+            arrival: start.arrival.as_ref(),
+            outcomes,
+        })
+    }
+
+    /// The step did not happen: everything is as before.
+    pub fn abandon_step(&mut self, start: StepStart) {
+        self.state = start.frame.state;
+    }
+
+    /// Nothing to do: waits for input (and no longer than the session may run).
+    pub fn await_input(&mut self, start: StepStart) {
+        self.abandon_step(start);
+        self.head.cause = Cause::Input;
+        self.head.wake_at_ms = self.runtime_ends_ms();
+    }
+
+    /// Records a finished step and moves the cursor; a frame beyond the limits is a failed step.
+    pub fn finish_step(&mut self, start: StepStart, out: FrameOut, took_arrival: bool, now_ms: i64) -> StepTaken {
+        let state = Json::of(&out.state);
+        let data = out.data.as_ref().map(Json::of);
+        if let Some(problem) = oversized(&state, data.as_ref(), out.text.as_deref()) {
+            return self.fail_step(start, Code::FrameInvalid, problem, now_ms);
+        }
+        self.settle_consumed(&start, took_arrival);
+        self.state = out.state;
+        self.state_json = state;
+        let offset = self.next_offset();
+        self.unsaved.step(StepRecord {
+            iteration: start.iteration,
+            offset,
+            created_at_ms: now_ms,
+            step_token: start.frame.step.clone(),
+            next_step_token: out.next_step.clone(),
+            status: StepStatus::Ok,
+            text: out.text,
+            data,
+            state: self.state_json.clone(),
+            guidance: start.guidance,
+            notes: out.notes,
+            latency_ms: u64::try_from(now_ms - start.started_ms).unwrap_or(0),
+            error: None,
+        });
+        self.head.steps += 1;
+        self.head.step_token = Some(start.frame.step);
+        self.head.next_step_token = out.next_step;
+        self.continue_after(out.done, now_ms);
+        StepTaken::Ok
+    }
+
+    /// Records a failed step: `error` status, and the same token next time (SPEC Q-ACT-13, K-45).
+    pub fn fail_step(&mut self, start: StepStart, code: Code, message: String, now_ms: i64) -> StepTaken {
+        let error: String = format!("{}: {message}", code.as_str()).chars().take(ERROR_CHARS_MAX).collect();
+        // The guidance was seen by a step; the work was not done and stays for a resume.
+        self.settle_consumed(&start, false);
+        self.state = start.frame.state;
+        let offset = self.next_offset();
+        self.unsaved.step(StepRecord {
+            iteration: start.iteration,
+            offset,
+            created_at_ms: now_ms,
+            step_token: start.frame.step.clone(),
+            next_step_token: start.frame.step.clone(),
+            status: StepStatus::Error,
+            text: None,
+            data: None,
+            state: self.state_json.clone(),
+            guidance: start.guidance,
+            notes: None,
+            latency_ms: u64::try_from(now_ms - start.started_ms).unwrap_or(0),
+            error: Some(error.clone()),
+        });
+        self.head.steps += 1;
+        self.head.step_token = Some(start.frame.step);
+        self.head.last_error = Some(error.clone());
+        if self.head.status == SessionStatus::Running {
+            self.end(now_ms, SessionStatus::Error, StopReason::Failed, json!({"error": error, "code": code}));
+        }
+        StepTaken::Failed
+    }
+
+    fn settle_consumed(&mut self, start: &StepStart, took_arrival: bool) {
+        if let Some(action) = start.guidance_seq.and_then(|seq| self.control.remove(seq)) {
+            self.unsaved.settle_ok(action.action_id);
+        }
+        if took_arrival && let Some(action) = start.arrival_seq.and_then(|seq| self.work.remove(seq)) {
+            self.unsaved.settle_ok(action.action_id);
+        }
+    }
+
+    /// `done` ends a finite session; otherwise the next step is due after the loop interval.
+    fn continue_after(&mut self, done: bool, now_ms: i64) {
+        if self.head.status != SessionStatus::Running {
+            return;
+        }
+        if done && self.spec.stop_on_done {
+            self.end(now_ms, SessionStatus::Completed, StopReason::Done, json!({}));
+        } else if self.spec.loop_interval_ms > 0 {
+            let interval = i64::try_from(self.spec.loop_interval_ms).unwrap_or(i64::MAX);
+            self.head.cause = Cause::Timer;
+            self.head.wake_at_ms = Some(now_ms.saturating_add(interval));
+        } else {
+            self.head.cause = Cause::Runnable;
+            self.head.wake_at_ms = Some(now_ms);
+        }
+    }
+}
+
+fn oversized(state: &Json, data: Option<&Json>, text: Option<&str>) -> Option<String> {
+    let sizes = [
+        ("state", state.as_str().len(), STATE_BYTES_MAX),
+        ("data", data.map_or(0, |data| data.as_str().len()), DATA_BYTES_MAX),
+        ("text", text.map_or(0, str::len), TEXT_BYTES_MAX),
+    ];
+    let (name, size, max) = sizes.into_iter().find(|(_, size, max)| size > max)?;
+    Some(format!("{name} of the step's answer has {size} bytes; at most {max} are allowed"))
+}
+
+fn guidance_of(action: &Action) -> Value {
+    match action.payload.to_value() {
+        Value::Object(mut payload) => payload.remove("guidance").unwrap_or(Value::Null),
+        other => other,
+    }
+}
+
+fn arrival_of(action: &Action) -> Arrival {
+    let kind = if action.kind == ActionType::ToolResult { ArrivalKind::ToolResult } else { ArrivalKind::Input };
+    Arrival { action_id: action.action_id.clone(), kind, payload: action.payload.to_value() }
+}

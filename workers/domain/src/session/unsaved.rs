@@ -1,0 +1,100 @@
+//! What a session has done since its last commit was taken.
+
+use std::sync::Arc;
+
+use schemas::event::{EventKind, EventRecord};
+use schemas::id::{ActionId, AgentId, ConversationId, Epoch, SessionKey, Shard};
+use schemas::json::Json;
+use schemas::problem::Code;
+use schemas::record::{Entry, StepRecord};
+use schemas::session::Head;
+
+use crate::commit::{Commit, Settled};
+use crate::effect::EffectRow;
+
+#[derive(Debug)]
+pub struct Unsaved {
+    /// The head as the last taken commit leaves it: the guard of the next.
+    base: Head,
+    steps: Vec<StepRecord>,
+    events: Vec<EventRecord>,
+    settled: Vec<Settled>,
+    effects: Vec<EffectRow>,
+    bytes: usize,
+}
+
+impl Unsaved {
+    pub fn after(head: &Head) -> Self {
+        Self {
+            base: head.clone(),
+            steps: Vec::new(),
+            events: Vec::new(),
+            settled: Vec::new(),
+            effects: Vec::new(),
+            bytes: 0,
+        }
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.steps.is_empty() && self.events.is_empty() && self.settled.is_empty() && self.effects.is_empty()
+    }
+
+    /// Whether the head has moved in a way that others must see although nothing else happened.
+    pub(super) fn head_differs(&self, head: &Head) -> bool {
+        self.base.status != head.status || self.base.cause != head.cause || self.base.wake_at_ms != head.wake_at_ms
+    }
+
+    pub fn steps(&self) -> usize {
+        self.steps.len()
+    }
+
+    /// Rough size of the steps, for the run-ahead bound.
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    pub(super) fn step(&mut self, step: StepRecord) {
+        self.bytes += step.state.as_str().len()
+            + step.text.as_ref().map_or(0, String::len)
+            + step.data.as_ref().map_or(0, |data| data.as_str().len());
+        self.steps.push(step);
+    }
+
+    pub(super) fn event(&mut self, offset: u64, at_ms: i64, kind: EventKind, data: Json) {
+        self.events.push(EventRecord { offset, at_ms, kind, data });
+    }
+
+    pub(super) fn settle_ok(&mut self, action_id: ActionId) {
+        self.settled.push(Settled::ok(action_id));
+    }
+
+    pub(super) fn refuse(&mut self, action_id: ActionId, code: Code, message: String) {
+        self.settled.push(Settled::rejected(action_id, code, message));
+    }
+
+    /// A row of the effects ledger goes with the next commit.
+    pub fn effect(&mut self, row: EffectRow) {
+        self.effects.push(row);
+    }
+
+    pub(super) fn into_commit(
+        self,
+        (key, shard, epoch): (SessionKey, Shard, Epoch),
+        (agent_id, moniker, conversation_id): (AgentId, String, Option<ConversationId>),
+        head: Head,
+        state: Json,
+    ) -> Commit {
+        let entry = Entry { agent_id, moniker, conversation_id, head, state, steps: self.steps, events: self.events };
+        Commit {
+            key,
+            shard,
+            epoch,
+            expect_steps: self.base.steps,
+            expect_offset: self.base.next_offset,
+            entry: Arc::new(entry),
+            settled: self.settled,
+            follow_ups: Vec::new(),
+            effects: self.effects,
+        }
+    }
+}
