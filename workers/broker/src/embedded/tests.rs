@@ -1,0 +1,46 @@
+//! The embedded queue under overflow and change of consumer.
+
+use super::*;
+use schemas::action::{ActionType, Urgency};
+use schemas::id::{ActionId, AgentId, Namespace, SessionId};
+use schemas::json::Json;
+
+fn action(n: u64) -> Action {
+    Action {
+        namespace: Namespace::default_ns(),
+        action_id: ActionId::parse(&format!("a{n}")).unwrap(),
+        kind: ActionType::Input,
+        session_id: SessionId::parse("s").unwrap(),
+        agent_id: AgentId::parse("g").unwrap(),
+        conversation_id: None,
+        shard: Shard(3),
+        session_seq: n,
+        urgency: Urgency::Normal,
+        actor: "test".into(),
+        payload: Json::null(),
+        metadata: Json::null(),
+        accepted_at_ms: 0,
+    }
+}
+
+#[tokio::test]
+async fn delivers_in_order_and_says_what_does_not_fit() {
+    let queue = EmbeddedQueue::new();
+    assert!(queue.publish(&[action(1)]).await.is_err(), "nobody consumes yet");
+    let mut deliveries = queue.consume(Shard(3), Lane::Work).await.unwrap();
+    let many: Vec<_> = (0..DELIVERIES_MAX as u64 + 5).map(action).collect();
+    assert!(queue.publish(&many).await.unwrap_err().message.contains("5 actions"));
+    for n in 0..DELIVERIES_MAX as u64 {
+        assert_eq!(deliveries.next().await.unwrap().action.session_seq, n);
+    }
+}
+
+#[tokio::test]
+async fn a_new_consumer_ends_the_old_one() {
+    let queue = EmbeddedQueue::new();
+    let mut old = queue.consume(Shard(3), Lane::Work).await.unwrap();
+    let mut new = queue.consume(Shard(3), Lane::Work).await.unwrap();
+    queue.publish(&[action(1)]).await.unwrap();
+    assert!(old.next().await.is_none());
+    assert_eq!(new.next().await.unwrap().action.session_seq, 1);
+}
