@@ -246,3 +246,10 @@ pub struct WorkerView {
     pub heartbeat_age_ms: i64,
     pub shards: Vec<Shard>,
 }
+
+/// Answer to a drain request, 202.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct DrainBody {
+    pub worker_id: String,
+    pub draining: bool,
+}

@@ -10,6 +10,7 @@ pub mod json;
 pub mod limits;
 pub mod problem;
 pub mod record;
+pub mod request;
 pub mod session;
 pub mod telemetry;
 pub mod topology;

@@ -5,6 +5,15 @@ pub const ID_BYTES_MAX: usize = 128;
 /// Longest step token (`step`, `next_step`).
 pub const TOKEN_BYTES_MAX: usize = 256;
 
+/// Longest name of who acts.
+pub const ACTOR_BYTES_MAX: usize = 128;
+/// Bounds of what a create action may ask for.
+pub const STEPS_MAX: u64 = 1_000_000_000_000;
+/// Ten years.
+pub const RUNTIME_S_MAX: u64 = 315_360_000;
+/// Thirty days.
+pub const LOOP_INTERVAL_MS_MAX: u64 = 2_592_000_000;
+
 /// Largest request body of the gateway, and so of an action.
 pub const ACTION_BYTES_MAX: usize = 1 << 20;
 /// Largest `state` that a step may leave behind.
@@ -66,6 +75,18 @@ pub const PAGE_DEFAULT: usize = 100;
 pub const PAGE_SINCE_DEFAULT: usize = 500;
 pub const PAGE_LATEST_DEFAULT: usize = 20;
 pub const PAGE_MAX: usize = 1_000;
+/// Texts and JSON of one page of steps; a page ends early rather than exceed it.
+pub const PAGE_BYTES_MAX: usize = 32 << 20;
+/// Rows that a page may skip; cursors go further.
+pub const PAGE_OFFSET_MAX: usize = 10_000;
 /// Events buffered for one client before it is sent to its cursor.
 pub const STREAM_BUFFER_MAX: usize = 1_024;
 pub const STREAMS_MAX: usize = 10_000;
+/// A silent stream says that it is alive this often.
+pub const STREAM_HEARTBEAT_MS: u64 = 15_000;
+/// Bound on how late a stream notices a commit whose notice was lost.
+pub const STREAM_POLL_MS: u64 = 2_000;
+/// A client that takes nothing for this long is sent away; it comes back with its cursor.
+pub const STREAM_STALL_MS: u64 = 30_000;
+/// Longest handling of a request that is not a stream.
+pub const REQUEST_MS_MAX: u64 = 30_000;

@@ -81,6 +81,7 @@ codes! {
     Unauthorized = "unauthorized", 401, "A valid token is needed";
     Forbidden = "forbidden", 403, "The token may not do this";
     NotFound = "not_found", 404, "There is no such thing";
+    MethodNotAllowed = "method_not_allowed", 405, "The path does not take this method";
     SessionNotFound = "session_not_found", 404, "There is no such session";
     ActionNotFound = "action_not_found", 404, "There is no such action";
     AgentNotFound = "agent_not_found", 404, "The agent has no session";
