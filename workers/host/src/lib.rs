@@ -1,1 +1,12 @@
+//! The process around the roles: configuration, telemetry, named tasks, signals, the lock on the
+//! data directory, and probes of the machine.
 
+pub mod clock;
+pub mod config;
+pub mod datadir;
+pub mod metrics;
+pub mod probe;
+pub mod secret;
+pub mod signals;
+pub mod tasks;
+pub mod telemetry;

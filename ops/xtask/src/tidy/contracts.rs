@@ -1,0 +1,111 @@
+//! Things that two places must agree on: codes and runbooks, metrics and their help, migrations
+//! and their numbers.
+
+use super::{Finding, Text};
+
+const CODES: &str = "schemas/src/problem.rs";
+const METRICS: &str = "schemas/src/telemetry.rs";
+const HELP: &str = "workers/host/src/metrics.rs";
+
+/// Every problem code has a page, and every page a code.
+pub fn runbooks(files: &[Text]) -> Vec<Finding> {
+    let codes = codes(text_of(files, CODES));
+    let page = |code: &str| format!("ops/runbooks/{code}.md");
+    let mut findings: Vec<Finding> = codes
+        .iter()
+        .filter(|code| !files.iter().any(|file| file.path == page(code)))
+        .map(|code| Finding::new(CODES, 0, format!("code {code} has no page {}", page(code))))
+        .collect();
+    for file in files {
+        let stem = file.path.strip_prefix("ops/runbooks/").and_then(|name| name.strip_suffix(".md"));
+        if stem.is_some_and(|stem| stem != "README" && !codes.iter().any(|code| code == stem)) {
+            findings.push(Finding::new(&file.path, 0, "is the page of a code that does not exist"));
+        }
+    }
+    findings
+}
+
+/// Every metric is described where the recorder is installed.
+pub fn metrics(files: &[Text]) -> Vec<Finding> {
+    let help = text_of(files, HELP);
+    constants(text_of(files, METRICS))
+        .into_iter()
+        .filter(|name| !help.contains(&format!("!({name},")))
+        .map(|name| Finding::new(METRICS, 0, format!("metric {name} is not described in {HELP}")))
+        .collect()
+}
+
+/// `migrations/<dialect>/NNNN_name.sql`, from 0001 without gaps.
+pub fn migrations(files: &[Text]) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for dialect in ["sqlite", "postgres"] {
+        let folder = format!("migrations/{dialect}/");
+        let names =
+            files.iter().filter_map(|file| file.path.strip_prefix(&folder)).filter(|name| *name != "schema.sql");
+        for (index, name) in names.enumerate() {
+            let number = name.split_once('_').map_or("", |(number, _)| number);
+            if number != format!("{:04}", index + 1) || !name.ends_with(".sql") {
+                let want = format!("{:04}_name.sql", index + 1);
+                findings.push(Finding::new(&format!("{folder}{name}"), 0, format!("is out of order; expected {want}")));
+            }
+        }
+    }
+    findings
+}
+
+fn text_of<'f>(files: &'f [Text], path: &str) -> &'f str {
+    files.iter().find(|file| file.path == path).map_or("", |file| file.text.as_str())
+}
+
+/// The texts of the `codes!` table: lines as in `NotFound = "not_found", 404, "…";`.
+fn codes(text: &str) -> Vec<String> {
+    let table = text.split_once("\ncodes! {").map_or("", |(_, table)| table);
+    let lines = table.lines().take_while(|line| *line != "}");
+    lines.filter_map(|line| line.split('"').nth(1)).map(str::to_owned).collect()
+}
+
+/// Names of the constants of the module `metric`.
+fn constants(text: &str) -> Vec<&str> {
+    let module = text.split_once("pub mod metric {").map_or("", |(_, module)| module);
+    let names = module.lines().filter_map(|line| line.trim().strip_prefix("pub const "));
+    names.filter_map(|line| line.split(':').next()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn files(list: &[(&str, &str)]) -> Vec<Text> {
+        list.iter().map(|(path, text)| Text { path: (*path).into(), text: (*text).into() }).collect()
+    }
+
+    #[test]
+    fn codes_and_pages_belong_together() {
+        let table = "x\ncodes! {\n    A = \"a_b\", 400, \"T\";\n    C = \"c\", 404, \"U\";\n}\n";
+        let found = runbooks(&files(&[(CODES, table), ("ops/runbooks/c.md", ""), ("ops/runbooks/d.md", "")]));
+        assert_eq!(found.len(), 2);
+        assert!(found[0].what.contains("a_b") && found[1].path.ends_with("d.md"));
+    }
+
+    #[test]
+    fn a_metric_without_help_is_found() {
+        let names = "pub mod metric {\n    pub const A: &str = \"a\";\n    pub const B: &str = \"b\";\n}\n";
+        let found = metrics(&files(&[(METRICS, names), (HELP, "describe_counter!(A, count, \"x\");")]));
+        assert_eq!(found.len(), 1);
+        assert!(found[0].what.contains("metric B"));
+    }
+
+    #[test]
+    fn migrations_count_up() {
+        let good = files(&[
+            ("migrations/sqlite/0001_a.sql", ""),
+            ("migrations/sqlite/0002_b.sql", ""),
+            ("migrations/sqlite/schema.sql", ""),
+        ]);
+        assert!(migrations(&good).is_empty());
+        assert_eq!(
+            migrations(&files(&[("migrations/sqlite/0001_a.sql", ""), ("migrations/sqlite/0003_b.sql", "")])).len(),
+            1
+        );
+    }
+}

@@ -1,0 +1,106 @@
+//! Configuration: `stepfleet.toml`, then `STEPFLEET_*`, then flags; the later wins. Everything that
+//! is wrong is reported at once, before anything starts.
+
+mod layers;
+mod parse;
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+pub use layers::Layers;
+use serde::Deserialize;
+
+use crate::secret::Secret;
+
+/// What a process of the embedded fleet needs to know.
+#[derive(Debug, Clone)]
+pub struct Config {
+    pub data_dir: PathBuf,
+    /// The SQLite file of ledger, journal and registry.
+    pub database: PathBuf,
+    /// The directory of the LanceDB tables.
+    pub history: PathBuf,
+    pub listen: SocketAddr,
+    /// An admin token of the default namespace, besides the stored ones.
+    pub token: Option<Secret>,
+    /// The scripted provider's file.
+    pub script: Option<PathBuf>,
+    /// Whether outbound calls may go to loopback and private addresses.
+    pub allow_private: bool,
+    /// Number of shards of a new installation; an existing one keeps its own.
+    pub shards: Option<u16>,
+    /// A filter as of `tracing_subscriber::EnvFilter`.
+    pub log: String,
+    /// `provider/model` that `run_step` uses.
+    pub model: Option<String>,
+    pub models: BTreeMap<String, ModelProfile>,
+    pub providers: ProviderEnv,
+}
+
+/// A named choice of model, `[models.<name>]` in `stepfleet.toml`.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ModelProfile {
+    /// `anthropic`, `openai`, `gemini` or `scripted`.
+    pub provider: String,
+    pub model: String,
+    #[serde(default)]
+    pub base_url: Option<String>,
+    #[serde(default)]
+    pub max_tokens: Option<u32>,
+}
+
+/// What the environment says about model providers, under the names their own tools use.
+#[derive(Debug, Clone, Default)]
+pub struct ProviderEnv {
+    pub anthropic_key: Option<Secret>,
+    pub openai_key: Option<Secret>,
+    pub openai_base_url: Option<String>,
+    pub gemini_key: Option<Secret>,
+}
+
+/// One thing that is wrong: where it was said, what was said, what to say instead.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Problem {
+    pub origin: String,
+    pub value: String,
+    pub remedy: String,
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.value.is_empty() {
+            write!(f, "{}: {}", self.origin, self.remedy)
+        } else {
+            write!(f, "{} = {:?}: {}", self.origin, self.value, self.remedy)
+        }
+    }
+}
+
+/// All that is wrong with a configuration.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Problems(pub Vec<Problem>);
+
+impl std::error::Error for Problems {}
+
+impl fmt::Display for Problems {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let count = self.0.len();
+        write!(f, "{count} problem{} in the configuration", if count == 1 { "" } else { "s" })?;
+        self.0.iter().try_for_each(|problem| write!(f, "\n  {problem}"))
+    }
+}
+
+impl Config {
+    /// Reads the layers.
+    ///
+    /// # Errors
+    /// Every problem there is, not just the first.
+    pub fn load(layers: &Layers) -> Result<Self, Problems> {
+        parse::config(layers)
+    }
+}

@@ -1,0 +1,200 @@
+//! From text to typed values, gathering every problem.
+
+use std::collections::BTreeMap;
+use std::net::{SocketAddr, ToSocketAddrs};
+use std::path::PathBuf;
+
+use schemas::limits::SHARDS_MAX;
+
+use super::layers::{Layers, NAMES, Setting, merge, nearest};
+use super::{Config, ModelProfile, Problem, Problems, ProviderEnv};
+use crate::secret::Secret;
+use crate::telemetry;
+
+const DATA_DIR: &str = "stepfleet-data";
+const LISTEN: &str = "127.0.0.1:7070";
+/// Shorter ones can be guessed.
+const TOKEN_CHARS_MIN: usize = 16;
+const PROVIDERS: &[&str] = &["anthropic", "openai", "gemini", "scripted"];
+
+struct Reader {
+    settings: BTreeMap<&'static str, Setting>,
+    problems: Vec<Problem>,
+}
+
+pub fn config(layers: &Layers) -> Result<Config, Problems> {
+    let mut problems = Vec::new();
+    let (table, models) = file(layers, &mut problems);
+    let settings = merge(layers, &table, &mut problems);
+    let mut reader = Reader { settings, problems };
+    let data_dir = PathBuf::from(reader.text("data_dir").unwrap_or_else(|| DATA_DIR.into()));
+    reader.refuse_amqp();
+    let config = Config {
+        database: reader.database().unwrap_or_else(|| data_dir.join("ledger.db")),
+        history: reader.history().unwrap_or_else(|| data_dir.join("history")),
+        data_dir,
+        listen: reader.parse("listen", address).unwrap_or_else(|| SocketAddr::from(([127, 0, 0, 1], 7070))),
+        token: reader.token(),
+        script: reader.parse("script", existing_file),
+        allow_private: reader.parse("allow_private", yes_or_no).unwrap_or(true),
+        shards: reader.parse("shards", shards),
+        log: reader.parse("log", |text| telemetry::parse_filter(text).map(|_| text.to_owned())).unwrap_or_default(),
+        model: reader.parse("model", provider_and_model),
+        models,
+        providers: providers(&layers.env),
+    };
+    if reader.problems.is_empty() { Ok(config) } else { Err(Problems(reader.problems)) }
+}
+
+impl Reader {
+    fn text(&self, name: &str) -> Option<String> {
+        self.settings.get(name).map(|setting| setting.text.clone())
+    }
+
+    fn refuse(&mut self, name: &str, value: String, remedy: impl Into<String>) {
+        let origin = self.settings.get(name).map_or_else(|| name.to_owned(), |setting| setting.origin.clone());
+        self.problems.push(Problem { origin, value, remedy: remedy.into() });
+    }
+
+    fn parse<T>(&mut self, name: &'static str, read: impl Fn(&str) -> Result<T, String>) -> Option<T> {
+        let text = self.text(name)?;
+        read(&text).map_err(|remedy| self.refuse(name, text, remedy)).ok()
+    }
+
+    /// Like the others, but its value is never repeated.
+    fn token(&mut self) -> Option<Secret> {
+        let text = self.text("token")?;
+        let remedy = if text.chars().count() < TOKEN_CHARS_MIN {
+            format!("is too short to be safe; use at least {TOKEN_CHARS_MIN} characters")
+        } else if !text.chars().all(|c| c.is_ascii_graphic()) {
+            "must be printable ASCII without spaces, as it travels in a header".into()
+        } else {
+            return Some(Secret::new(text));
+        };
+        self.refuse("token", String::new(), remedy);
+        None
+    }
+
+    fn database(&mut self) -> Option<PathBuf> {
+        self.parse("database_url", |text| match text.strip_prefix("sqlite:") {
+            Some(path) => {
+                let path = path.strip_prefix("//").unwrap_or(path);
+                if path.is_empty() {
+                    Err("names no file; use sqlite://path/to/ledger.db".into())
+                } else {
+                    Ok(path.into())
+                }
+            }
+            None => {
+                Err("the embedded fleet keeps its ledger in SQLite; use sqlite://path/to/ledger.db, or leave it out"
+                    .into())
+            }
+        })
+    }
+
+    fn history(&mut self) -> Option<PathBuf> {
+        self.parse("history_uri", |text| match text.split_once("://") {
+            None | Some(("file", _)) => Ok(PathBuf::from(text.strip_prefix("file://").unwrap_or(text))),
+            Some((scheme, _)) => Err(format!(
+                "{scheme} is not supported by the embedded fleet; use the path of a directory, or leave it out"
+            )),
+        })
+    }
+
+    /// A broker that is silently not used would be worse than a refusal.
+    fn refuse_amqp(&mut self) {
+        if self.settings.contains_key("amqp_url") {
+            self.refuse("amqp_url", String::new(), "`up` is the embedded fleet and brings its own queue; leave it out");
+        }
+    }
+}
+
+/// The file's settings, and its model profiles.
+fn file(layers: &Layers, problems: &mut Vec<Problem>) -> (toml::Table, BTreeMap<String, ModelProfile>) {
+    let Some((path, text)) = &layers.file else { return Default::default() };
+    let path = path.display().to_string();
+    let mut refuse = |value: String, remedy: String| {
+        problems.push(Problem {
+            origin: format!("{value}{}{path}", if value.is_empty() { "" } else { " in " }),
+            value: String::new(),
+            remedy,
+        });
+    };
+    let mut table = match text.parse::<toml::Table>() {
+        Ok(table) => table,
+        Err(error) => {
+            refuse(String::new(), format!("is not TOML: {}", error.to_string().trim_end()));
+            return Default::default();
+        }
+    };
+    let mut models = BTreeMap::new();
+    if let Some(value) = table.remove("models") {
+        match value.try_into::<BTreeMap<String, ModelProfile>>() {
+            Ok(found) => models = found,
+            Err(error) => refuse("models".into(), error.to_string().trim_end().to_owned()),
+        }
+    }
+    for (name, profile) in &models {
+        if !PROVIDERS.contains(&profile.provider.as_str()) {
+            let known = PROVIDERS.join(", ");
+            refuse(
+                format!("models.{name}.provider"),
+                format!("{:?} is no provider; known are {known}", profile.provider),
+            );
+        }
+    }
+    for (key, value) in &table {
+        if !NAMES.contains(&key.as_str()) {
+            let nearest = nearest(key, NAMES.iter().copied().chain(["models"]));
+            refuse(key.clone(), format!("is no setting; did you mean {nearest}?"));
+        } else if value.is_table() || value.is_array() {
+            refuse(key.clone(), "must be a single value".into());
+        }
+    }
+    (table, models)
+}
+
+fn address(text: &str) -> Result<SocketAddr, String> {
+    let remedy = || format!("is no address to listen on; use host:port, as in {LISTEN} (port 0 = any free one)");
+    text.to_socket_addrs().map_err(|_| remedy())?.next().ok_or_else(remedy)
+}
+
+fn existing_file(text: &str) -> Result<PathBuf, String> {
+    match std::fs::metadata(text) {
+        Ok(meta) if meta.is_file() => Ok(text.into()),
+        Ok(_) => Err("is not a file".into()),
+        Err(cause) => Err(format!("cannot be read: {cause}")),
+    }
+}
+
+fn yes_or_no(text: &str) -> Result<bool, String> {
+    match text.to_ascii_lowercase().as_str() {
+        "true" | "1" | "yes" | "on" => Ok(true),
+        "false" | "0" | "no" | "off" => Ok(false),
+        _ => Err("use true or false".into()),
+    }
+}
+
+fn shards(text: &str) -> Result<u16, String> {
+    match text.parse::<u16>() {
+        Ok(count) if (1..=SHARDS_MAX).contains(&count) => Ok(count),
+        _ => Err(format!("use a number from 1 to {SHARDS_MAX}")),
+    }
+}
+
+fn provider_and_model(text: &str) -> Result<String, String> {
+    match text.split_once('/') {
+        Some((provider, model)) if PROVIDERS.contains(&provider) && !model.is_empty() => Ok(text.to_owned()),
+        _ => Err(format!("use provider/model with one of the providers {}", PROVIDERS.join(", "))),
+    }
+}
+
+fn providers(env: &BTreeMap<String, String>) -> ProviderEnv {
+    let get = |name: &str| env.get(name).map(|text| text.trim()).filter(|text| !text.is_empty()).map(str::to_owned);
+    ProviderEnv {
+        anthropic_key: get("ANTHROPIC_API_KEY").map(Secret::new),
+        openai_key: get("OPENAI_API_KEY").map(Secret::new),
+        openai_base_url: get("OPENAI_BASE_URL"),
+        gemini_key: get("GEMINI_API_KEY").or_else(|| get("GOOGLE_API_KEY")).map(Secret::new),
+    }
+}

@@ -1,0 +1,91 @@
+//! The layers, and everything that can be wrong with them at once.
+
+use std::collections::BTreeMap;
+
+use super::{Config, Layers};
+
+fn layers(file: Option<&str>, env: &[(&str, &str)], flags: &[(&'static str, &str)]) -> Layers {
+    Layers {
+        file: file.map(|text| ("stepfleet.toml".into(), text.to_owned())),
+        env: env.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect(),
+        flags: flags.iter().map(|(key, value)| (*key, (*value).to_owned())).collect::<BTreeMap<_, _>>(),
+    }
+}
+
+#[test]
+fn nothing_set_means_embedded_in_the_working_directory() {
+    let config = Config::load(&layers(None, &[("HOME", "/root")], &[])).unwrap();
+    assert_eq!(config.data_dir.to_str(), Some("stepfleet-data"));
+    assert_eq!(config.database.to_str(), Some("stepfleet-data/ledger.db"));
+    assert_eq!(config.history.to_str(), Some("stepfleet-data/history"));
+    assert_eq!(config.listen.to_string(), "127.0.0.1:7070");
+    assert!(config.allow_private && config.token.is_none() && config.shards.is_none());
+}
+
+#[test]
+fn flags_win_over_the_environment_over_the_file() {
+    let file = "listen = \"127.0.0.1:1\"\nshards = 4\ndata_dir = \"a\"\n";
+    let env = [("STEPFLEET_LISTEN", "127.0.0.1:2"), ("STEPFLEET_DATA_DIR", "b")];
+    let config = Config::load(&layers(Some(file), &env, &[("listen", "127.0.0.1:3")])).unwrap();
+    assert_eq!(config.listen.port(), 3);
+    assert_eq!(config.data_dir.to_str(), Some("b"));
+    assert_eq!(config.shards, Some(4));
+}
+
+#[test]
+fn every_problem_is_reported_at_once_with_key_value_and_remedy() {
+    let file = "listne = \"x\"\nshards = 99999\n[models.fast]\nprovider = \"acme\"\nmodel = \"m\"\n";
+    let env = [
+        ("STEPFLEET_LISTEN", "nowhere"),
+        ("STEPFLEET_TOKEN", "short"),
+        ("STEPFLEET_DATABASE_URL", "mysql://db"),
+        ("STEPFLEET_HISTORY_URI", "ftp://x"),
+        ("STEPFLEET_SHARD", "3"),
+        ("STEPFLEET_AMQP_URL", "amqp://guest:guest@mq"),
+        ("STEPFLEET_ALLOW_PRIVATE", "perhaps"),
+        ("STEPFLEET_SCRIPT", "/does/not/exist.json"),
+    ];
+    let flags = [("model", "gpt"), ("log", "worker=louder")];
+    let text = Config::load(&layers(Some(file), &env, &flags)).unwrap_err().to_string();
+    for part in [
+        "12 problems",
+        "listne in stepfleet.toml: is no setting; did you mean listen?",
+        "shards in stepfleet.toml = \"99999\": use a number from 1 to 1024",
+        "models.fast.provider in stepfleet.toml: \"acme\" is no provider",
+        "STEPFLEET_LISTEN = \"nowhere\": is no address",
+        "STEPFLEET_TOKEN: is too short",
+        "STEPFLEET_DATABASE_URL = \"mysql://db\": the embedded fleet keeps its ledger in SQLite",
+        "STEPFLEET_HISTORY_URI = \"ftp://x\": ftp is not supported",
+        "STEPFLEET_SHARD = \"3\": is no setting; did you mean STEPFLEET_SHARDS?",
+        "STEPFLEET_AMQP_URL: `up` is the embedded fleet",
+        "STEPFLEET_ALLOW_PRIVATE = \"perhaps\": use true or false",
+        "STEPFLEET_SCRIPT = \"/does/not/exist.json\": cannot be read",
+        "--model = \"gpt\": use provider/model",
+        "--log = \"worker=louder\"",
+    ] {
+        assert!(text.contains(part), "{part:?} is missing in:\n{text}");
+    }
+    assert!(!text.contains("guest") && !text.contains("short\""), "secrets must not be repeated:\n{text}");
+}
+
+#[test]
+fn a_file_that_is_not_toml_is_one_problem() {
+    let text = Config::load(&layers(Some("listen = "), &[], &[])).unwrap_err().to_string();
+    assert!(text.starts_with("1 problem in the configuration\n  stepfleet.toml: is not TOML"), "{text}");
+}
+
+#[test]
+fn a_profile_with_an_unknown_key_is_refused() {
+    let file = "[models.fast]\nprovider = \"openai\"\nmodel = \"m\"\ntemperatur = 1\n";
+    let text = Config::load(&layers(Some(file), &[], &[])).unwrap_err().to_string();
+    assert!(text.contains("models in stepfleet.toml") && text.contains("temperatur"), "{text}");
+}
+
+#[test]
+fn keys_of_providers_are_read_and_hidden() {
+    let env = [("ANTHROPIC_API_KEY", " sk-secret "), ("GOOGLE_API_KEY", "g"), ("OPENAI_API_KEY", "")];
+    let config = Config::load(&layers(None, &env, &[])).unwrap();
+    assert_eq!(config.providers.anthropic_key.as_ref().map(|key| key.expose()), Some("sk-secret"));
+    assert!(config.providers.openai_key.is_none() && config.providers.gemini_key.is_some());
+    assert!(!format!("{config:?}").contains("sk-secret"));
+}
