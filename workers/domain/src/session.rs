@@ -5,6 +5,8 @@ mod inbox;
 mod control;
 mod step;
 mod unsaved;
+#[cfg(test)]
+mod tests;
 
 use std::sync::Arc;
 

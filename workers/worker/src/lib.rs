@@ -1,1 +1,8 @@
+//! The worker process: runner (owns shards, runs sessions) and archivist (moves history).
+//! Everything it needs from the world comes as a port.
 
+pub mod runner;
+mod actor;
+mod shard_task;
+mod schedule;
+mod lease;

@@ -1,0 +1,311 @@
+//! A session's transitions with plain values: control, order, exactly-once guidance, failure.
+
+use schemas::action::{Action, ActionOutcome, ActionType, Urgency};
+use schemas::frame::{FrameOut, StepToken};
+use schemas::id::{ActionId, AgentId, Epoch, Namespace, SessionId, SessionKey, Shard};
+use schemas::json::Json;
+use schemas::problem::{Code, FieldProblem};
+use schemas::record::StepStatus;
+use schemas::session::{Cause, Head, SessionRow, SessionSpec, SessionStatus, StopReason};
+use serde_json::{Value, json};
+
+use super::*;
+use crate::commit::Commit;
+use crate::moniker::{Decision, Moniker, StepInput};
+
+/// Counts in its state, fails on guidance `"fail"`, takes input if it is there.
+struct Probe;
+
+impl Moniker for Probe {
+    fn name(&self) -> &'static str {
+        "probe"
+    }
+
+    fn check(&self, _spec: &SessionSpec, _state: &Value) -> Vec<FieldProblem> {
+        Vec::new()
+    }
+
+    fn takes_input(&self) -> bool {
+        true
+    }
+
+    fn decide(&self, input: &StepInput<'_>) -> Decision {
+        if input.frame.guidance == Some(json!("fail")) {
+            return Decision::Fail { code: Code::StepFailed, message: "told to".into() };
+        }
+        let n = input.frame.state["n"].as_u64().unwrap_or(0) + 1;
+        let out = FrameOut {
+            step: input.frame.step.clone(),
+            next_step: StepToken::parse(&format!("n/{n}")).unwrap(),
+            state: json!({"n": n}),
+            text: Some(n.to_string()),
+            data: None,
+            done: n >= 100,
+            notes: None,
+        };
+        Decision::Finish { out, took_arrival: input.arrival.is_some() }
+    }
+}
+
+struct Bench {
+    session: Session,
+    now: i64,
+    control: u64,
+    work: u64,
+    commits: Vec<Commit>,
+}
+
+impl Bench {
+    fn new(change: impl FnOnce(&mut SessionSpec)) -> Self {
+        let mut spec = SessionSpec {
+            moniker: "probe".into(),
+            task: None,
+            config: Json::of(&json!({})),
+            stop_on_done: true,
+            max_steps: None,
+            max_runtime_ms: None,
+            loop_interval_ms: 0,
+            conversation_id: None,
+            parent: None,
+        };
+        change(&mut spec);
+        let row = SessionRow {
+            key: SessionKey::new(Namespace::default_ns(), SessionId::parse("s").unwrap()),
+            agent_id: AgentId::parse("a").unwrap(),
+            shard: Shard(0),
+            spec,
+            head: Head::starting(0),
+            created_at_ms: 0,
+            control_seq: 0,
+            work_seq: 0,
+        };
+        let session = Session::resume(row, Json::null(), &Probe);
+        let mut bench = Self { session, now: 1_000, control: 0, work: 0, commits: Vec::new() };
+        bench.post(ActionType::Create, json!({"moniker": "probe"}));
+        bench
+    }
+
+    fn post(&mut self, kind: ActionType, payload: Value) {
+        let counter = if kind.lane() == Lane::Control { &mut self.control } else { &mut self.work };
+        *counter += 1;
+        let (lane, session_seq) = (kind.lane().as_str(), *counter);
+        let admission = self.session.admit(Action {
+            namespace: Namespace::default_ns(),
+            action_id: ActionId::parse(&format!("{lane}-{session_seq}")).unwrap(),
+            kind,
+            session_id: SessionId::parse("s").unwrap(),
+            agent_id: AgentId::parse("a").unwrap(),
+            conversation_id: None,
+            shard: Shard(0),
+            session_seq,
+            urgency: Urgency::Normal,
+            actor: "ana".into(),
+            payload: Json::of(&payload),
+            metadata: Json::null(),
+            accepted_at_ms: 0,
+        });
+        assert_eq!(admission, Admission::Admitted);
+    }
+
+    fn boundary(&mut self) -> Next {
+        self.session.boundary(self.now)
+    }
+
+    /// One boundary and, if it allows one, one step.
+    fn turn(&mut self) -> Next {
+        let next = self.boundary();
+        if next == Next::Step {
+            let start = self.session.begin_step(self.now);
+            match self.session.decide(&start, &[]) {
+                Decision::Finish { out, took_arrival } => self.session.finish_step(start, out, took_arrival, self.now),
+                Decision::Fail { code, message } => self.session.fail_step(start, code, message, self.now),
+                other => panic!("{other:?}"),
+            };
+        }
+        next
+    }
+
+    fn commit(&mut self) -> &Commit {
+        let commit = self.session.take_commit(Epoch(1), self.now);
+        self.commits.push(commit);
+        self.commits.last().unwrap()
+    }
+
+    fn status(&self) -> SessionStatus {
+        self.session.head().status
+    }
+}
+
+#[test]
+fn a_session_starts_with_its_create_action_and_chains_its_tokens() {
+    let mut bench = Bench::new(|_| ());
+    for _ in 0..3 {
+        assert_eq!(bench.turn(), Next::Step);
+    }
+    let commit = bench.commit();
+    assert_eq!((commit.expect_steps, commit.expect_offset), (0, 1));
+    assert_eq!(commit.settled.len(), 1, "the create action is settled with the first commit");
+    let steps = &commit.entry.steps;
+    assert_eq!(steps.iter().map(|s| s.iteration).collect::<Vec<_>>(), [0, 1, 2]);
+    assert!(steps.windows(2).all(|pair| pair[0].next_step_token == pair[1].step_token));
+    let mut offsets: Vec<u64> = steps.iter().map(|s| s.offset).chain(commit.entry.events.iter().map(|e| e.offset)).collect();
+    offsets.sort_unstable();
+    assert_eq!(offsets, (1..=offsets.len() as u64).collect::<Vec<_>>());
+    assert_eq!(commit.entry.head.next_offset, offsets.len() as u64 + 1);
+    assert!(!bench.session.is_dirty(), "what is taken is not taken again");
+}
+
+#[test]
+fn the_next_commit_guards_what_the_one_before_left() {
+    let mut bench = Bench::new(|_| ());
+    bench.turn();
+    let (steps, offset) = {
+        let head = &bench.commit().entry.head;
+        (head.steps, head.next_offset)
+    };
+    bench.turn();
+    let commit = bench.commit();
+    assert_eq!((commit.expect_steps, commit.expect_offset), (steps, offset));
+}
+
+#[test]
+fn pause_holds_guidance_and_input_until_resume() {
+    let mut bench = Bench::new(|_| ());
+    bench.turn();
+    bench.post(ActionType::Interrupt, json!({"guidance": {"a": 1}}));
+    bench.post(ActionType::Pause, json!({"reason": "lunch"}));
+    bench.post(ActionType::Input, json!({"text": "x"}));
+    for _ in 0..3 {
+        assert_eq!(bench.turn(), Next::Wait { until_ms: None });
+    }
+    assert_eq!(bench.session.head().cause, Cause::Paused { by: "ana".into(), reason: Some("lunch".into()) });
+    bench.post(ActionType::Resume, json!({}));
+    bench.turn();
+    bench.turn();
+    let steps = bench.commit().entry.steps.clone();
+    assert_eq!(steps.len(), 3);
+    assert_eq!(steps[1].guidance, Some(Json::of(&json!({"a": 1}))));
+    assert_eq!(steps[2].guidance, None, "guidance is seen once");
+    let settled = &bench.commits[0].settled;
+    assert_eq!(settled.len(), 5, "create, interrupt, pause, resume, input: {settled:?}");
+}
+
+#[test]
+fn guidance_is_one_per_step_in_order() {
+    let mut bench = Bench::new(|_| ());
+    for n in 0..3 {
+        bench.post(ActionType::Interrupt, json!({"guidance": n}));
+    }
+    for _ in 0..4 {
+        bench.turn();
+    }
+    let seen: Vec<_> = bench.commit().entry.steps.iter().map(|s| s.guidance.clone().map(|g| g.to_value())).collect();
+    assert_eq!(seen, [Some(json!(0)), Some(json!(1)), Some(json!(2)), None]);
+}
+
+#[test]
+fn destroy_beats_everything_and_refuses_what_is_left() {
+    let mut bench = Bench::new(|_| ());
+    bench.turn();
+    bench.post(ActionType::Pause, json!({}));
+    bench.turn();
+    bench.post(ActionType::Input, json!({}));
+    bench.post(ActionType::Destroy, json!({}));
+    assert_eq!(bench.turn(), Next::Rest);
+    assert_eq!((bench.status(), bench.session.head().stop_reason), (SessionStatus::Stopped, Some(StopReason::Destroyed)));
+    assert_eq!(bench.session.refuse_leftovers(bench.now), 1);
+    let commit = bench.commit();
+    let statuses: Vec<_> = commit.entry.events.iter().filter_map(|e| e.data.to_value()["status"].as_str().map(str::to_owned)).collect();
+    assert_eq!(statuses, ["running", "paused", "stopping", "stopped"]);
+    assert!(commit.settled.iter().any(|s| s.outcome == ActionOutcome::Rejected && s.code == Some(Code::SessionEnded)));
+}
+
+#[test]
+fn a_failed_step_keeps_its_token_and_resume_runs_it_again() {
+    let mut bench = Bench::new(|_| ());
+    bench.turn();
+    bench.post(ActionType::Interrupt, json!({"guidance": "fail"}));
+    bench.turn();
+    assert_eq!(bench.status(), SessionStatus::Error);
+    assert_eq!(bench.boundary(), Next::Rest);
+    bench.post(ActionType::Resume, json!({}));
+    bench.turn();
+    let steps = &bench.commit().entry.steps;
+    assert_eq!(steps.iter().map(|s| s.status).collect::<Vec<_>>(), [StepStatus::Ok, StepStatus::Error, StepStatus::Ok]);
+    assert_eq!(steps.iter().map(|s| s.iteration).collect::<Vec<_>>(), [0, 1, 2]);
+    assert_eq!(steps[1].step_token, steps[2].step_token);
+    assert!(steps.windows(2).all(|pair| pair[0].next_step_token == pair[1].step_token), "S4 holds across a failure");
+    assert_eq!(steps[1].state, steps[0].state, "a failed step changes no state");
+}
+
+#[test]
+fn limits_and_done_end_a_session() {
+    let mut bench = Bench::new(|spec| spec.max_steps = Some(2));
+    while bench.turn() == Next::Step {}
+    assert_eq!((bench.session.head().steps, bench.session.head().stop_reason), (2, Some(StopReason::MaxSteps)));
+
+    let mut bench = Bench::new(|spec| spec.max_runtime_ms = Some(500));
+    bench.turn();
+    bench.now += 500;
+    assert_eq!(bench.turn(), Next::Rest);
+    assert_eq!(bench.session.head().stop_reason, Some(StopReason::MaxRuntime));
+
+    let mut bench = Bench::new(|_| ());
+    while bench.turn() == Next::Step {}
+    assert_eq!((bench.status(), bench.session.head().steps), (SessionStatus::Completed, 100));
+
+    let mut bench = Bench::new(|spec| spec.stop_on_done = false);
+    for _ in 0..150 {
+        assert_eq!(bench.turn(), Next::Step, "done does not end a continuous session");
+    }
+}
+
+#[test]
+fn an_interval_is_a_timer_that_urgent_guidance_cuts_short() {
+    let mut bench = Bench::new(|spec| spec.loop_interval_ms = 3_000);
+    bench.turn();
+    assert_eq!(bench.turn(), Next::Wait { until_ms: Some(4_000) });
+    bench.post(ActionType::Interrupt, json!({"guidance": 1}));
+    assert_eq!(bench.turn(), Next::Wait { until_ms: Some(4_000) }, "plain guidance waits for the next step");
+    bench.post(ActionType::Interrupt, json!({"guidance": 2, "mode": "now"}));
+    assert_eq!(bench.turn(), Next::Step);
+    bench.now = 4_000;
+    assert_eq!(bench.session.head().cause, Cause::Timer);
+}
+
+#[test]
+fn an_oversized_answer_fails_the_step() {
+    let mut bench = Bench::new(|_| ());
+    assert_eq!(bench.boundary(), Next::Step);
+    let start = bench.session.begin_step(bench.now);
+    let out = FrameOut {
+        step: StepToken::start(),
+        next_step: StepToken::start(),
+        state: json!({}),
+        text: Some("x".repeat(schemas::limits::TEXT_BYTES_MAX + 1)),
+        data: None,
+        done: false,
+        notes: None,
+    };
+    assert_eq!(bench.session.finish_step(start, out, false, bench.now), StepTaken::Failed);
+    assert_eq!(bench.status(), SessionStatus::Error);
+    assert!(bench.session.head().last_error.as_ref().unwrap().starts_with("frame_invalid"));
+}
+
+#[test]
+fn admission_drops_repeats_and_notices_gaps() {
+    let mut bench = Bench::new(|_| ());
+    bench.post(ActionType::Input, json!({}));
+    let third = {
+        let mut third = bench.session.work.iter().last().unwrap().clone();
+        assert_eq!(bench.session.admit(third.clone()), Admission::Repeated);
+        third.session_seq = 4;
+        third
+    };
+    assert_eq!(bench.session.admit(third.clone()), Admission::Behind);
+    assert_eq!(bench.session.work.wants().map(|(after, _)| after), Some(2));
+    let mut filler = third.clone();
+    filler.session_seq = 3;
+    bench.session.work.refill(vec![filler, third], 4, 256);
+    assert_eq!((bench.session.work.len(), bench.session.work.wants()), (4, None));
+}

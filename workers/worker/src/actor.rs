@@ -1,0 +1,177 @@
+//! One live session: load → decide → perform → commit, one task per session. It may run ahead of
+//! its commits as long as nothing leaves the process (DESIGN 5).
+
+mod commit;
+mod load;
+mod step;
+mod wait;
+
+use std::sync::Arc;
+
+use domain::ports::Lease;
+use domain::session::{Next, Session};
+use schemas::action::{Action, Lane};
+use schemas::id::SessionKey;
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+use crate::runner::Shared;
+use commit::InFlight;
+
+/// Actions on their way to a session; what does not fit is read from the ledger.
+pub(crate) const MAILBOX_MAX: usize = 64;
+
+/// What the actors of one shard share.
+pub(crate) struct ShardContext {
+    pub shared: Arc<Shared>,
+    pub lease: Lease,
+    /// Cancelled when the shard is to be given back, or is lost.
+    pub hand_over: CancellationToken,
+}
+
+impl ShardContext {
+    pub fn now_ms(&self) -> i64 {
+        self.shared.deps.clock.now_ms()
+    }
+}
+
+pub(crate) enum Mail {
+    Action(Box<Action>),
+    /// The ledger may hold something, or a timer is due.
+    Nudge,
+}
+
+/// Why a session left memory. Everything it did is committed, but for `Reload`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Exit {
+    /// Nothing to do until its timer or its next action.
+    Idle { wake_at_ms: Option<i64> },
+    /// What it did since the last commit is void: start over from there.
+    Reload,
+    HandedOver,
+    /// There is no such session, or it is not ours any more.
+    Gone,
+}
+
+/// Ends a session's task early; `?` carries it outward.
+pub(crate) type Flow<T = ()> = Result<T, Exit>;
+
+pub(crate) struct Actor {
+    context: Arc<ShardContext>,
+    key: SessionKey,
+    mailbox: mpsc::Receiver<Mail>,
+}
+
+/// An actor with its session in memory.
+struct Live {
+    context: Arc<ShardContext>,
+    mailbox: mpsc::Receiver<Mail>,
+    session: Session,
+    in_flight: InFlight,
+    /// Found at load: an effect was sent and its answer is not known (invariant E2).
+    in_doubt: Option<String>,
+}
+
+impl Actor {
+    pub fn new(context: Arc<ShardContext>, key: SessionKey, mailbox: mpsc::Receiver<Mail>) -> Self {
+        Self { context, key, mailbox }
+    }
+
+    pub async fn run(self) -> Exit {
+        let loaded = tokio::select! {
+            loaded = load::load(&self.context, &self.key) => loaded,
+            () = self.context.hand_over.cancelled() => return Exit::HandedOver,
+        };
+        let (session, in_doubt) = match loaded {
+            Ok(loaded) => loaded,
+            Err(exit) => return exit,
+        };
+        let in_flight = InFlight::default();
+        let mut live = Live { context: self.context, mailbox: self.mailbox, session, in_flight, in_doubt };
+        match live.run().await {
+            Ok(never) => never,
+            Err(exit) => exit,
+        }
+    }
+}
+
+impl Live {
+    async fn run(&mut self) -> Flow<Exit> {
+        loop {
+            self.read_mail();
+            self.read_ledger().await;
+            if self.context.hand_over.is_cancelled() {
+                self.save_all().await?;
+                return Ok(Exit::HandedOver);
+            }
+            match self.session.boundary(self.context.now_ms()) {
+                Next::Step => self.step().await?,
+                Next::Wait { until_ms } => self.wait(until_ms).await?,
+                Next::Rest => self.rest().await?,
+            }
+        }
+    }
+
+    /// Takes what has come, without waiting.
+    fn read_mail(&mut self) {
+        while let Ok(mail) = self.mailbox.try_recv() {
+            self.admit(mail);
+        }
+    }
+
+    fn admit(&mut self, mail: Mail) {
+        match mail {
+            Mail::Action(action) => {
+                self.session.admit(*action);
+            }
+            Mail::Nudge => {
+                self.session.inbox(Lane::Control).suspect();
+                self.session.inbox(Lane::Work).suspect();
+            }
+        }
+        // A mailbox that was full has dropped mail that the ledger still has.
+        if self.mailbox.len() + 1 >= MAILBOX_MAX {
+            self.session.inbox(Lane::Control).suspect();
+            self.session.inbox(Lane::Work).suspect();
+        }
+    }
+
+    /// Fills gaps of the lanes from the ledger. A failure leaves them as they are: the shard's
+    /// next scan nudges again.
+    async fn read_ledger(&mut self) {
+        for lane in Lane::ALL {
+            let Some((after, limit)) = self.session.inbox(lane).wants() else { continue };
+            match self.context.shared.deps.ledger.pending(&self.session.key, lane, after, limit).await {
+                Ok(pending) => self.session.inbox(lane).refill(pending.actions, pending.last_seq, limit),
+                Err(failure) => {
+                    tracing::debug!(%failure, session.id = %self.session.key, "cannot read the ledger");
+                    tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+                }
+            }
+        }
+    }
+
+    /// At rest: refuses what still waits for it, commits, leaves memory.
+    async fn rest(&mut self) -> Flow {
+        loop {
+            self.session.refuse_leftovers(self.context.now_ms());
+            self.save_all().await?;
+            let is_final = self.session.head().status.is_final();
+            if !is_final || Lane::ALL.into_iter().all(|lane| self.session.inbox(lane).wants().is_none()) {
+                break;
+            }
+            self.read_ledger().await;
+            if Lane::ALL.into_iter().all(|lane| self.session.inbox(lane).is_empty()) {
+                break;
+            }
+        }
+        // Mail that came meanwhile (a resume of a failed session) is looked at before leaving.
+        match self.mailbox.try_recv() {
+            Ok(mail) => {
+                self.admit(mail);
+                Ok(())
+            }
+            Err(_) => Err(Exit::Idle { wake_at_ms: None }),
+        }
+    }
+}

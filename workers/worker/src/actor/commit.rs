@@ -1,0 +1,125 @@
+//! Commits of one session: at most one in flight, what is done meanwhile goes with the next.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use domain::commit::{Commit, CommitResult};
+use domain::ports::Notice;
+use futures::FutureExt;
+use schemas::telemetry::metric;
+use tokio::time::Instant;
+
+use super::{Exit, Flow, Live, ShardContext};
+
+type Reply = Pin<Box<dyn Future<Output = Flow> + Send>>;
+
+/// The commit that is under way, if any.
+#[derive(Default)]
+pub(super) struct InFlight {
+    reply: Option<Reply>,
+}
+
+impl InFlight {
+    pub fn is_none(&self) -> bool {
+        self.reply.is_none()
+    }
+
+    /// Resolves when the commit under way is answered; pends if there is none. Cancel safe.
+    pub async fn answered(&mut self) -> Flow {
+        match &mut self.reply {
+            None => std::future::pending().await,
+            Some(reply) => {
+                let answer = reply.await;
+                self.reply = None;
+                answer
+            }
+        }
+    }
+
+    /// Takes the answer if it is there.
+    fn try_answered(&mut self) -> Flow {
+        match self.reply.as_mut().and_then(|reply| reply.now_or_never()) {
+            None => Ok(()),
+            Some(answer) => {
+                self.reply = None;
+                answer
+            }
+        }
+    }
+}
+
+impl Live {
+    /// Sends what is unsaved, unless a commit is under way already.
+    pub(super) fn save(&mut self) -> Flow {
+        self.in_flight.try_answered()?;
+        if self.in_flight.is_none() && self.session.is_dirty() {
+            let commit = self.session.take_commit(self.context.lease.epoch, self.context.now_ms());
+            let mut reply: Reply = Box::pin(commit_durably(self.context.clone(), commit));
+            // The first poll hands it to the store.
+            match (&mut reply).now_or_never() {
+                Some(answer) => answer?,
+                None => self.in_flight.reply = Some(reply),
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns once everything done so far is durable. Nothing may leave before (invariant E1).
+    pub(super) async fn save_all(&mut self) -> Flow {
+        loop {
+            self.save()?;
+            if self.in_flight.is_none() {
+                return Ok(());
+            }
+            self.in_flight.answered().await?;
+        }
+    }
+}
+
+/// Commits, for as long as it takes; then lets the notices out.
+async fn commit_durably(context: Arc<ShardContext>, commit: Commit) -> Flow {
+    let deps = &context.shared.deps;
+    let started = Instant::now();
+    let mut attempt = 0;
+    loop {
+        let failure = match deps.commits.commit(&context.shared.config.worker, vec![commit.clone()]).await {
+            Ok(results) => match results.into_iter().next() {
+                Some(CommitResult::Done { follow_ups, .. }) => {
+                    metrics::histogram!(metric::COMMIT_SECONDS).record(started.elapsed().as_secs_f64());
+                    metrics::counter!(metric::STEPS).increment(commit.entry.steps.len() as u64);
+                    metrics::counter!(metric::ACTIONS_PROCESSED).increment(commit.settled.len() as u64);
+                    let_out(&context, &commit, &follow_ups).await;
+                    return Ok(());
+                }
+                Some(CommitResult::Fenced) => {
+                    metrics::counter!(metric::COMMITS_FENCED).increment(1);
+                    tracing::warn!(session.id = %commit.key, epoch = %commit.epoch, "a commit was fenced");
+                    return Err(Exit::Gone);
+                }
+                // After an attempt in doubt this is our own commit; either way the database knows best.
+                Some(CommitResult::Conflict) | None => return Err(Exit::Reload),
+            },
+            Err(failure) => failure,
+        };
+        attempt += 1;
+        if attempt == 1 {
+            tracing::warn!(%failure, session.id = %commit.key, "cannot commit; will go on trying");
+        }
+        if context.hand_over.is_cancelled() && started.elapsed() > Duration::from_millis(context.shared.config.drain_grace_ms) {
+            return Err(Exit::HandedOver);
+        }
+        tokio::time::sleep(Duration::from_millis(domain::retry::STORE.delay_ms(attempt).unwrap_or(1_000))).await;
+    }
+}
+
+async fn let_out(context: &ShardContext, commit: &Commit, follow_ups: &[schemas::action::Action]) {
+    let deps = &context.shared.deps;
+    deps.live.publish(vec![Notice { key: commit.key.clone(), entry: commit.entry.clone() }]);
+    if !follow_ups.is_empty()
+        && let Err(failure) = deps.queue.publish(follow_ups).await
+    {
+        tracing::debug!(%failure, "follow-ups are not queued; their owners find them in the ledger");
+    }
+}

@@ -1,0 +1,177 @@
+//! One step: decide, perform, decide again, finish. Decisions run ahead of commits; effects wait
+//! until everything before them is durable.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::time::Duration;
+
+use domain::effect::{Effect, EffectCall, EffectClass, EffectFailure, EffectRow, EffectState, Outcome, effect_key};
+use domain::moniker::{Decision, EFFECTS_PER_STEP_MAX};
+use domain::session::StepStart;
+use schemas::limits::{DESTROY_GRACE_MS, EFFECT_MS_MAX};
+use schemas::problem::Code;
+use schemas::session::SessionStatus;
+use schemas::telemetry::metric;
+use tokio::time::Instant;
+
+use super::{Exit, Flow, Live};
+
+/// How an effect ended for the step that asked for it.
+enum Performed {
+    Done(Outcome),
+    /// Cancelled by urgent guidance: the step starts over with it.
+    Restart,
+    /// Cancelled by the end of the session's grace or of the shard's.
+    Cut,
+}
+
+impl Live {
+    pub(super) async fn step(&mut self) -> Flow {
+        if self.session.is_far_ahead() {
+            self.save()?;
+            if !self.in_flight.is_none() {
+                self.in_flight.answered().await?;
+            }
+            // Look at the mail again before going on.
+            return Ok(());
+        }
+        let start = self.session.begin_step(self.context.now_ms());
+        if let Some(key) = self.in_doubt.take() {
+            return self.surface_doubt(start, key);
+        }
+        self.rounds(start).await
+    }
+
+    /// Decides and performs until the step ends one way or another.
+    async fn rounds(&mut self, start: StepStart) -> Flow {
+        let mut outcomes = Vec::new();
+        loop {
+            let decision = self.decide(&start, &outcomes);
+            match decision {
+                Decision::Perform(effect) if outcomes.len() < EFFECTS_PER_STEP_MAX => {
+                    match self.perform(&start, outcomes.len(), effect).await {
+                        Ok(Performed::Done(outcome)) => outcomes.push(outcome),
+                        Ok(Performed::Restart | Performed::Cut) => {
+                            self.session.abandon_step(start);
+                            return Ok(());
+                        }
+                        Err(exit) => return Err(exit),
+                    }
+                }
+                Decision::Perform(_) => {
+                    let message = format!("asked for more than {EFFECTS_PER_STEP_MAX} effects in one step");
+                    self.fail(start, Code::StepFailed, message)?;
+                    return Ok(());
+                }
+                Decision::AwaitInput => {
+                    self.session.await_input(start);
+                    return self.wait(self.session.head().wake_at_ms).await;
+                }
+                Decision::Fail { code, message } => return self.fail(start, code, message),
+                Decision::Finish { out, took_arrival } => {
+                    // What came before goes out first, so that its commit overlaps with what follows.
+                    self.save()?;
+                    let now = self.context.now_ms();
+                    metrics::histogram!(metric::STEP_SECONDS).record((now - start.started_ms).max(0) as f64 / 1_000.0);
+                    self.session.finish_step(start, out, took_arrival, now);
+                    return Ok(());
+                }
+            }
+        }
+    }
+
+    /// A panicking moniker fails its step, not its shard.
+    fn decide(&self, start: &StepStart, outcomes: &[Outcome]) -> Decision {
+        catch_unwind(AssertUnwindSafe(|| self.session.decide(start, outcomes))).unwrap_or_else(|_| Decision::Fail {
+            code: Code::StepFailed,
+            message: "the moniker panicked; the log has the details".into(),
+        })
+    }
+
+    fn fail(&mut self, start: StepStart, code: Code, message: String) -> Flow {
+        tracing::info!(session.id = %self.session.key, iteration = start.iteration, code = code.as_str(), %message, "a step failed");
+        self.session.fail_step(start, code, message, self.context.now_ms());
+        Ok(())
+    }
+
+    /// An at-most-once call may or may not have happened before a crash: a person decides (E2).
+    fn surface_doubt(&mut self, start: StepStart, key: String) -> Flow {
+        self.session.note_effect(EffectRow {
+            key: key.clone(),
+            class: EffectClass::AtMostOnce,
+            state: EffectState::Settled,
+            what: "surfaced as in doubt".into(),
+        });
+        let message = format!("the call with key {key} was sent and its answer is not known; check the other side, then resume to send it again under a new key");
+        self.fail(start, Code::EffectInDoubt, message)
+    }
+
+    async fn perform(&mut self, start: &StepStart, index: usize, effect: Effect) -> Flow<Performed> {
+        let class = effect.class();
+        let kind = effect.kind();
+        let key = effect_key(&self.session.key, start.iteration, index);
+        let row = |state| EffectRow { key: key.clone(), class, state, what: kind.into() };
+        if class == EffectClass::AtMostOnce {
+            self.session.note_effect(row(EffectState::Sent));
+        }
+        self.save_all().await?;
+        self.context.shared.lease.fresh().await;
+        let call = EffectCall { session: self.session.key.clone(), key: key.clone(), effect };
+        let started = Instant::now();
+        let performed = self.attend(&call).await?;
+        metrics::histogram!(metric::EFFECT_SECONDS, "kind" => kind).record(started.elapsed().as_secs_f64());
+        if class == EffectClass::AtMostOnce && matches!(performed, Performed::Done(_)) {
+            self.session.note_effect(row(EffectState::Settled));
+        }
+        Ok(performed)
+    }
+
+    /// Waits for the effect and attends to what comes meanwhile.
+    async fn attend(&mut self, call: &EffectCall) -> Flow<Performed> {
+        let is_repeatable = call.effect.class() != EffectClass::AtMostOnce;
+        let newest_control = self.session.control.admitted();
+        let context = self.context.clone();
+        let deps = &context.shared.deps;
+        let mut running = deps.effects.perform(call);
+        let timeout = tokio::time::sleep(Duration::from_millis(EFFECT_MS_MAX));
+        tokio::pin!(timeout);
+        let mut grace: Option<Instant> = None;
+        let hand_over = context.hand_over.clone();
+        loop {
+            let grace_ends = grace.unwrap_or_else(|| Instant::now() + Duration::from_millis(EFFECT_MS_MAX));
+            tokio::select! {
+                biased;
+                outcome = &mut running => return Ok(Performed::Done(outcome)),
+                mail = self.mailbox.recv() => match mail {
+                    Some(mail) => self.admit(mail),
+                    None => return Err(Exit::HandedOver),
+                },
+                answer = self.in_flight.answered() => answer?,
+                () = hand_over.cancelled(), if grace.is_none() => {
+                    grace = Some(Instant::now() + Duration::from_millis(context.shared.config.drain_grace_ms));
+                }
+                () = tokio::time::sleep_until(grace_ends), if grace.is_some() => return Ok(Performed::Cut),
+                () = &mut timeout => return Ok(Performed::Done(timed_out())),
+            }
+            self.read_ledger().await;
+            if self.session.stop_asked() {
+                self.session.begin_stopping(context.now_ms());
+                self.save()?;
+            }
+            if self.session.head().status == SessionStatus::Stopping && grace.is_none() {
+                grace = Some(Instant::now() + Duration::from_millis(DESTROY_GRACE_MS));
+            }
+            if is_repeatable && self.session.urgent_guidance_after(newest_control) {
+                return Ok(Performed::Restart);
+            }
+        }
+    }
+}
+
+fn timed_out() -> Outcome {
+    Outcome::Failed(EffectFailure {
+        code: Code::StepFailed,
+        message: format!("no answer within {EFFECT_MS_MAX} ms"),
+        retriable: true,
+        may_have_happened: true,
+    })
+}
