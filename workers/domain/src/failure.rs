@@ -55,4 +55,12 @@ impl Failure {
             ..Self::unavailable(message)
         }
     }
+
+    /// The answer would be too large; ask for less.
+    pub fn too_large(message: impl Into<String>) -> Self {
+        Self {
+            code: Code::TooLarge,
+            ..Self::internal(message)
+        }
+    }
 }

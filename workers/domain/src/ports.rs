@@ -15,7 +15,7 @@ pub mod queue;
 pub mod sessions;
 pub mod tokens;
 
-pub use archive::{Archive, ArchiveBatch, EventRow, StepQuery, Watermarks};
+pub use archive::{Archive, ArchiveBatch, EventRow, StepPlace, StepQuery, Watermarks};
 pub use clock::Clock;
 pub use commits::Commits;
 pub use effects::Effects;

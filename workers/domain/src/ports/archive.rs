@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use async_trait::async_trait;
 use schemas::event::EventRecord;
-use schemas::id::{AgentId, Namespace, SessionKey, Shard};
+use schemas::id::{AgentId, Namespace, SessionId, SessionKey, Shard};
 use schemas::record::{JournalRow, Snapshot, StepStatus, StoredStep};
 
 use crate::failure::Failure;
@@ -18,7 +18,17 @@ pub struct ArchiveBatch {
     pub rows: Vec<JournalRow>,
 }
 
+/// The place of a step in the order of a query: a page ends at one, the next begins after it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StepPlace {
+    pub iteration: u64,
+    pub created_at_ms: i64,
+    pub session_id: SessionId,
+}
+
 /// Which steps, in which order (SPEC Q-TAB-06…08). All given conditions must hold.
+///
+/// [`StepQuery::matches`] and [`StepQuery::compare`] say what the fields mean.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct StepQuery {
     pub namespace: Option<Namespace>,
@@ -28,7 +38,11 @@ pub struct StepQuery {
     pub max_iteration: Option<u64>,
     pub since_ms: Option<i64>,
     pub status: Option<StepStatus>,
-    /// Descending by `(iteration, created_at, id)` instead of ascending.
+    /// Only what follows this place in the order of the query.
+    pub after: Option<StepPlace>,
+    /// By `(created_at, iteration, session)` instead of `(iteration, created_at, session)`.
+    pub by_time: bool,
+    /// Descending instead of ascending.
     pub descending: bool,
     pub offset: usize,
     pub limit: usize,
@@ -50,7 +64,8 @@ pub trait Archive: Send + Sync {
     /// What every table has: the minimum over the tables.
     async fn watermarks(&self) -> Result<Watermarks, Failure>;
 
-    /// Steps in the order of the query; filter, then order, then offset and limit.
+    /// Steps in the order of the query; filter, then order, then offset and limit. More than
+    /// `limits::PAGE_BYTES_MAX` of them fail with the code `too_large`: ask for fewer.
     async fn steps(&self, query: &StepQuery) -> Result<Vec<StoredStep>, Failure>;
 
     /// Events (not steps) of a session with `after < offset`, ascending, at most `limit`.

@@ -1,0 +1,22 @@
+//! The one way to read history: journal ∪ archive, each row once, ordered, then limited.
+//!
+//! The journal is always read first. A row that leaves the journal between the two reads is in the
+//! archive already, so nothing is missed; a row that is in both is told by its identity, so nothing
+//! is seen twice (invariant J1). This module asks ports; what it decides is in [`order`] and
+//! [`merge`], which are pure.
+
+mod events;
+pub mod merge;
+pub mod order;
+mod snapshot;
+mod steps;
+#[cfg(test)]
+mod tests;
+pub mod view;
+
+pub use events::{EventsPage, StreamItem, events};
+pub use snapshot::snapshot;
+pub use steps::{StepsOf, StepsPage, StepsQuery, steps};
+
+/// Journal entries fetched at a time; each holds up to `limits::RUN_AHEAD_STEPS_MAX` steps.
+const ENTRIES_AT_A_TIME: usize = 64;

@@ -1,0 +1,217 @@
+//! Steps of a session or of an agent (SPEC Q-TAB-06 to Q-TAB-08, S-34).
+
+use schemas::api::SessionFilter;
+use schemas::id::{AgentId, Namespace, SessionKey};
+use schemas::limits::{PAGE_BYTES_MAX, PAGE_MAX, PAGE_OFFSET_MAX};
+use schemas::problem::Code;
+use schemas::record::{StepStatus, StoredStep};
+
+use super::ENTRIES_AT_A_TIME;
+use super::merge::{Best, steps_of, union_steps};
+use super::order::step_bytes;
+use crate::failure::Failure;
+use crate::ports::{Archive, Journal, SessionQuery, Sessions, StepPlace, StepQuery};
+
+/// Whose steps are asked for.
+#[derive(Debug, Clone, PartialEq)]
+pub enum StepsOf {
+    Session(SessionKey),
+    /// All sessions of an agent.
+    Agent(Namespace, AgentId),
+}
+
+/// All given conditions must hold; then order, then offset and limit.
+#[derive(Debug, Clone, PartialEq)]
+pub struct StepsQuery {
+    pub of: StepsOf,
+    pub min_iteration: Option<u64>,
+    pub max_iteration: Option<u64>,
+    /// Strictly greater (SPEC Q-TAB-07).
+    pub after_iteration: Option<u64>,
+    pub since_ms: Option<i64>,
+    pub status: Option<StepStatus>,
+    pub descending: bool,
+    /// The newest steps, newest first (SPEC Q-TAB-08): by iteration within a session, by time over
+    /// the sessions of an agent.
+    pub latest: bool,
+    /// Where the page before ended.
+    pub cursor: Option<StepPlace>,
+    /// At most `limits::PAGE_OFFSET_MAX`.
+    pub offset: usize,
+    /// Between 1 and `limits::PAGE_MAX`.
+    pub limit: usize,
+}
+
+impl StepsQuery {
+    pub fn new(of: StepsOf, limit: usize) -> Self {
+        Self {
+            of,
+            min_iteration: None,
+            max_iteration: None,
+            after_iteration: None,
+            since_ms: None,
+            status: None,
+            descending: false,
+            latest: false,
+            cursor: None,
+            offset: 0,
+            limit,
+        }
+    }
+
+    /// The query for one source: no offset, because only the union can skip rows.
+    fn for_source(&self) -> StepQuery {
+        let (session, agent_id, namespace) = match &self.of {
+            StepsOf::Session(key) => (Some(key.clone()), None, key.namespace.clone()),
+            StepsOf::Agent(namespace, agent) => (None, Some(agent.clone()), namespace.clone()),
+        };
+        StepQuery {
+            namespace: Some(namespace),
+            by_time: self.latest && agent_id.is_some(),
+            session,
+            agent_id,
+            min_iteration: self.min_iteration.max(self.after_iteration.map(|n| n.saturating_add(1))),
+            max_iteration: self.max_iteration,
+            since_ms: self.since_ms,
+            status: self.status,
+            after: self.cursor.clone(),
+            descending: self.descending || self.latest,
+            offset: 0,
+            limit: 0,
+        }
+    }
+}
+
+/// A page of steps.
+#[derive(Debug, Clone, PartialEq)]
+pub struct StepsPage {
+    pub items: Vec<StoredStep>,
+    /// Where to go on; `None` on the last page.
+    pub next: Option<StepPlace>,
+}
+
+/// Reads a page of steps. It is shorter than asked for, with a cursor, where the full page would
+/// exceed `limits::PAGE_BYTES_MAX`.
+pub async fn steps(
+    journal: &dyn Journal,
+    archive: &dyn Archive,
+    sessions: &dyn Sessions,
+    query: &StepsQuery,
+) -> Result<StepsPage, Failure> {
+    let offset = query.offset.min(PAGE_OFFSET_MAX);
+    let mut limit = query.limit.clamp(1, PAGE_MAX);
+    loop {
+        match page(journal, archive, sessions, query, offset, limit).await {
+            Err(failure) if failure.code == Code::TooLarge && limit > 1 => limit = (limit / 4).max(1),
+            answer => return answer,
+        }
+    }
+}
+
+async fn page(
+    journal: &dyn Journal,
+    archive: &dyn Archive,
+    sessions: &dyn Sessions,
+    query: &StepsQuery,
+    offset: usize,
+    limit: usize,
+) -> Result<StepsPage, Failure> {
+    // Whatever is among the first n of the union is among the first n of its source. One more
+    // tells whether another page follows.
+    let wanted = offset + limit + 1;
+    let mut source = query.for_source();
+    let mut best = Best::new(&source, wanted);
+    match &query.of {
+        StepsOf::Session(key) => from_journal(journal, key, &mut best, &source).await?,
+        StepsOf::Agent(namespace, agent) => {
+            let mut after = None;
+            loop {
+                let listed = sessions.list(&sessions_of(namespace, agent, after)).await?;
+                for row in &listed {
+                    from_journal(journal, &row.key, &mut best, &source).await?;
+                }
+                match listed.last() {
+                    Some(last) if listed.len() == PAGE_MAX => {
+                        after = Some((last.created_at_ms, last.key.session_id.clone()));
+                    }
+                    _ => break,
+                }
+            }
+        }
+    }
+    let tail = best.finish();
+    source.limit = wanted;
+    let archived = archive.steps(&source).await?;
+    let union = union_steps(&source, tail, archived);
+    Ok(cut(union, offset, limit))
+}
+
+fn sessions_of(namespace: &Namespace, agent: &AgentId, after: Option<(i64, schemas::id::SessionId)>) -> SessionQuery {
+    SessionQuery {
+        namespace: namespace.clone(),
+        filter: SessionFilter { agent_id: Some(agent.clone()), ..SessionFilter::default() },
+        prefix: None,
+        after,
+        limit: PAGE_MAX,
+    }
+}
+
+/// Shows the steps of a session's journal to `best`, in the order of the query, until enough match.
+async fn from_journal(
+    journal: &dyn Journal,
+    key: &SessionKey,
+    best: &mut Best<'_>,
+    query: &StepQuery,
+) -> Result<(), Failure> {
+    let wanted = best.limit();
+    let mut matched = 0;
+    // Step n has an offset greater than n, so everything up to there can be passed over.
+    let mut forward = query.min_iteration.unwrap_or(0);
+    let mut backward = u64::MAX;
+    while matched < wanted && backward > 0 {
+        let mut rows = if query.descending {
+            journal.entries_back(key, backward, ENTRIES_AT_A_TIME).await?
+        } else {
+            journal.entries(key, forward, ENTRIES_AT_A_TIME).await?
+        };
+        let more = rows.len() == ENTRIES_AT_A_TIME;
+        let Some(last) = rows.last() else { break };
+        // The last offset of a row; the first of it for the way back.
+        let next_offset = last.entry.head.next_offset;
+        forward = next_offset.saturating_sub(1);
+        // An entry may have neither step nor event; the way back must make progress all the same.
+        backward = first_offset(last).unwrap_or(next_offset).min(backward - 1);
+        if query.descending {
+            rows.iter_mut().for_each(|row| row.entry.steps.reverse());
+        }
+        for step in rows.into_iter().flat_map(steps_of) {
+            matched += usize::from(query.matches(&step));
+            best.offer(step)?;
+        }
+        if !more {
+            break;
+        }
+    }
+    Ok(())
+}
+
+fn first_offset(row: &schemas::record::JournalRow) -> Option<u64> {
+    let steps = row.entry.steps.iter().map(|step| step.offset);
+    steps.chain(row.entry.events.iter().map(|event| event.offset)).min()
+}
+
+fn cut(union: Vec<StoredStep>, offset: usize, limit: usize) -> StepsPage {
+    let mut bytes = 0;
+    let mut rest = union.into_iter().skip(offset).peekable();
+    let mut items: Vec<StoredStep> = Vec::new();
+    while items.len() < limit {
+        let Some(next) = rest.peek() else { break };
+        bytes += step_bytes(&next.step);
+        if bytes > PAGE_BYTES_MAX && !items.is_empty() {
+            break;
+        }
+        items.extend(rest.next());
+    }
+    let next = items.last().filter(|_| rest.peek().is_some()).map(StepPlace::of);
+    StepsPage { items, next }
+}
