@@ -1,0 +1,99 @@
+//! The payloads of all verbs but `create`, and bulk bodies.
+
+use schemas::action::ActionType;
+use schemas::id::{ActionId, Namespace, SessionId};
+use schemas::problem::Code;
+use schemas::session::SessionStatus;
+use serde_json::{Value, json};
+
+use super::{fields_of, ok};
+use crate::action::bulk;
+
+fn to(kind: &str, payload: Value) -> Value {
+    json!({"type": kind, "session_id": "s1", "payload": payload})
+}
+
+#[test]
+fn interrupt_needs_guidance() {
+    for wrong in [json!({}), json!({"guidance": null}), json!({"guidance": "dogs"}), json!({"guidance": [1]})] {
+        assert_eq!(fields_of(to("interrupt", wrong)), ["payload.guidance"]);
+    }
+    assert_eq!(fields_of(json!({"type": "interrupt", "session_id": "s1"})), ["payload.guidance"]);
+    assert_eq!(fields_of(to("interrupt", json!({"guidance": {}, "mode": "later"}))), ["payload.mode"]);
+    ok(to("interrupt", json!({"guidance": {}, "mode": "now"})));
+}
+
+#[test]
+fn reasons_are_texts() {
+    for kind in ["pause", "resume", "destroy"] {
+        ok(to(kind, json!({"reason": "deploy"})));
+        assert_eq!(fields_of(to(kind, json!({"reason": 5}))), ["payload.reason"]);
+        assert_eq!(fields_of(to(kind, json!({"reason": "x".repeat(2_001)}))), ["payload.reason"]);
+        assert_eq!(fields_of(to(kind, json!({"because": "x"}))), ["payload.because"]);
+        assert_eq!(fields_of(to(kind, json!("deploy"))), ["payload"]);
+    }
+}
+
+#[test]
+fn input_needs_something() {
+    assert_eq!(fields_of(to("input", json!({}))), ["payload"]);
+    assert_eq!(fields_of(to("input", json!("hello"))), ["payload"]);
+    ok(to("input", json!({"document": {"name": "x"}})));
+}
+
+#[test]
+fn tool_result_needs_an_operation_and_one_outcome() {
+    for (payload, field) in [
+        (json!({"result": 1}), "payload.operation_id"),
+        (json!({"operation_id": "o"}), "payload.result"),
+        (json!({"operation_id": "o", "result": 1, "error": "x"}), "payload.error"),
+        (json!({"operation_id": "o", "error": 5}), "payload.error"),
+        (json!({"tool_call_id": 5, "operation_id": "o", "result": 1}), "payload.tool_call_id"),
+        (json!({"operation_id": "o", "result": 1, "success": false}), "payload.success"),
+        (json!({"operation_id": "o", "error": "x", "success": true}), "payload.success"),
+    ] {
+        assert_eq!(fields_of(to("tool_result", payload)), [field]);
+    }
+    ok(to("tool_result", json!({"tool_call_id": "t", "error": {"code": "TIMEOUT"}})));
+}
+
+#[test]
+fn bulk_names_a_verb_and_a_filter() {
+    let body = bulk::parse(&json!({"action": "pause", "filter": {"status": ["running"], "moniker": "count"}})).unwrap();
+    assert_eq!((body.action, body.filter.status.as_slice()), (ActionType::Pause, &[SessionStatus::Running][..]));
+    for (body, field) in [
+        (json!({"action": "pause"}), "filter"),
+        (json!({"filter": {}}), "action"),
+        (json!({"action": "create", "filter": {}}), "action"),
+        (json!({"action": "pause", "filter": {"agent": "a"}}), "filter.agent"),
+        (json!({"action": "pause", "filter": {"status": ["runing"]}}), "filter.status[0]"),
+        (json!({"action": "pause", "filter": {"status": []}}), "filter.status"),
+        (json!({"action": "pause", "filter": {"session_ids": ["a b"]}}), "filter.session_ids[0]"),
+        (json!({"action": "pause", "filter": {"session_ids": "s"}}), "filter.session_ids"),
+        (json!({"action": "interrupt", "filter": {}}), "payload.guidance"),
+        (json!([]), "body"),
+    ] {
+        let problem = bulk::parse(&body).unwrap_err();
+        assert_eq!(problem.errors[0].field, field, "{body}");
+    }
+    assert_eq!(bulk::parse(&json!({"action": "create", "filter": {}})).unwrap_err().code, Code::UnknownType);
+}
+
+#[test]
+fn members_of_a_bulk_action_have_ids_of_their_own() {
+    let id = |ns: &str, key: &str, verb, session: &str| {
+        let namespace = Namespace::parse(ns).unwrap();
+        let key = ActionId::parse(key).unwrap();
+        bulk::member_id(&namespace, &key, verb, &SessionId::parse(session).unwrap())
+    };
+    let one = id("n", "k", ActionType::Pause, "s");
+    assert_eq!(one, id("n", "k", ActionType::Pause, "s"));
+    for other in [
+        id("m", "k", ActionType::Pause, "s"),
+        id("n", "l", ActionType::Pause, "s"),
+        id("n", "k", ActionType::Resume, "s"),
+        id("n", "k", ActionType::Pause, "t"),
+    ] {
+        assert_ne!(one, other);
+    }
+}

@@ -1,0 +1,32 @@
+//! `tool_result {operation_id | tool_call_id, result | error}`: the end of a dispatched operation
+//! (SPEC T-ACT-15).
+
+use schemas::limits::ID_BYTES_MAX;
+
+use super::fields::{Object, Problems};
+
+pub(super) const FIELDS: &[&str] =
+    &["operation_id", "tool_call_id", "conversation_id", "turn_id", "success", "result", "error"];
+
+pub(super) fn check(payload: &Object<'_>, problems: &mut Problems) {
+    payload.refuse_unknown(FIELDS, problems);
+    for name in ["operation_id", "tool_call_id", "conversation_id", "turn_id"] {
+        payload.text(name, ID_BYTES_MAX, problems);
+    }
+    if !(payload.has("operation_id") || payload.has("tool_call_id")) {
+        problems
+            .add("payload.operation_id", "is missing; send operation_id or tool_call_id of the operation that ended");
+    }
+    let success = payload.boolean("success", problems);
+    match (payload.has_key("result"), payload.has("error")) {
+        (false, false) => problems.add("payload.result", "is missing; send result, or error if the operation failed"),
+        (true, true) => problems.add("payload.error", "stands beside result; send one of them"),
+        (has_result, _) if success.is_some_and(|success| success != has_result) => {
+            problems.add("payload.success", "contradicts the rest; success is true with result, false with error");
+        }
+        _ => {}
+    }
+    if payload.get("error").is_some_and(|error| !(error.is_string() || error.is_object())) {
+        problems.add("payload.error", "must be a text or an object {code, message, retriable}");
+    }
+}

@@ -1,0 +1,221 @@
+//! Each standing of a session, and the chain it must yield.
+
+use schemas::action::Urgency;
+use schemas::frame::StepToken;
+use schemas::id::{ActionId, AgentId, Namespace, SessionId, SessionKey, Shard};
+use schemas::json::Json;
+use schemas::session::{Head, SessionSpec, StopReason};
+
+use super::*;
+use crate::effect::{EffectClass, EffectState};
+
+const NOW: i64 = 1_000_000;
+
+fn row(status: SessionStatus, cause: Cause, wake_at_ms: Option<i64>) -> SessionRow {
+    let key = SessionKey::new(Namespace::default_ns(), SessionId::parse("s1").unwrap());
+    SessionRow {
+        key,
+        agent_id: AgentId::parse("a1").unwrap(),
+        shard: Shard(7),
+        spec: SessionSpec {
+            moniker: "count".into(),
+            task: None,
+            config: Json::null(),
+            stop_on_done: true,
+            max_steps: None,
+            max_runtime_ms: None,
+            loop_interval_ms: 0,
+            conversation_id: None,
+            parent: None,
+        },
+        head: Head {
+            status,
+            cause,
+            wake_at_ms,
+            steps: 3,
+            next_step_token: StepToken::parse("n/3").unwrap(),
+            ..Head::starting(NOW - 1_000)
+        },
+        created_at_ms: NOW - 60_000,
+        control_seq: 0,
+        work_seq: 1,
+    }
+}
+
+fn action(kind: ActionType, accepted_at_ms: i64) -> Action {
+    Action {
+        namespace: Namespace::default_ns(),
+        action_id: ActionId::parse("act1").unwrap(),
+        kind,
+        session_id: SessionId::parse("s1").unwrap(),
+        agent_id: AgentId::parse("a1").unwrap(),
+        conversation_id: None,
+        shard: Shard(7),
+        session_seq: 1,
+        urgency: Urgency::Normal,
+        actor: "ana".into(),
+        payload: Json::null(),
+        metadata: Json::null(),
+        accepted_at_ms,
+    }
+}
+
+fn owned() -> Option<ShardFacts> {
+    Some(ShardFacts { owner: Some("w1".into()), lease_ms_left: 5_000 })
+}
+
+fn facts(row: &SessionRow) -> Facts<'_> {
+    Facts { row, control: &[], work: &[], pending: 0, effects: &[], shard: owned(), takes_input: true, now_ms: NOW }
+}
+
+fn whats(body: &WhyBody) -> Vec<&str> {
+    body.chain.iter().map(|link| link.what.as_str()).collect()
+}
+
+#[test]
+fn paused_names_who_and_why_and_what_waits() {
+    let cause = Cause::Paused { by: "ana".into(), reason: Some("deploy".into()) };
+    let row = row(SessionStatus::Paused, cause, None);
+    let work = [action(ActionType::Input, NOW - 500)];
+    let body = explain(&Facts { work: &work, pending: 1, ..facts(&row) });
+    assert_eq!(body.summary, "It is paused by ana: deploy.");
+    assert_eq!(whats(&body), ["paused", "pending"]);
+    assert_eq!(body.remedy.as_deref(), Some("Resume it."));
+}
+
+#[test]
+fn paused_with_a_resume_under_way_waits_for_the_shard() {
+    let row = row(SessionStatus::Paused, Cause::Paused { by: "ana".into(), reason: None }, None);
+    let control = [action(ActionType::Resume, NOW - 500)];
+    let shard = Some(ShardFacts { owner: Some("w1".into()), lease_ms_left: -1 });
+    let body = explain(&Facts { control: &control, pending: 1, shard, ..facts(&row) });
+    assert_eq!(whats(&body), ["paused", "action", "shard"]);
+    assert!(body.chain[2].detail.contains("lease of worker w1 has ended"));
+    assert!(body.remedy.is_some_and(|remedy| remedy.contains("Start a worker")));
+}
+
+#[test]
+fn waiting_for_input_says_so_and_what_to_send() {
+    let row = row(SessionStatus::Running, Cause::Input, None);
+    let body = explain(&facts(&row));
+    assert_eq!((body.summary.as_str(), whats(&body)), ("It waits for input.", vec!["input"]));
+    assert_eq!(body.remedy.as_deref(), Some("Send it an input action."));
+    let body = explain(&Facts { takes_input: false, ..facts(&row) });
+    assert_eq!(body.remedy.as_deref(), Some("Interrupt it with guidance."));
+}
+
+#[test]
+fn pending_input_is_the_cause_once_it_is_accepted() {
+    let row = row(SessionStatus::Running, Cause::Input, None);
+    let work = [action(ActionType::Input, NOW - SLOW_MS - 1)];
+    let body = explain(&Facts { work: &work, pending: 1, ..facts(&row) });
+    assert_eq!(whats(&body), ["action", "shard"]);
+    assert!(body.remedy.is_some_and(|remedy| remedy.contains("w1 is late")));
+}
+
+#[test]
+fn a_timer_has_its_end() {
+    let row = row(SessionStatus::Running, Cause::Timer, Some(NOW + 3_000));
+    let body = explain(&facts(&row));
+    assert_eq!(whats(&body), ["timer"]);
+    assert_eq!(body.chain[0].until, Some(rfc3339(NOW + 3_000)));
+    assert_eq!(body.remedy, None);
+}
+
+#[test]
+fn a_timer_that_is_over_is_a_step_to_run() {
+    let row = row(SessionStatus::Running, Cause::Timer, Some(NOW));
+    assert_eq!(whats(&explain(&facts(&row))), ["step", "shard"]);
+}
+
+#[test]
+fn runnable_without_an_owner_blames_the_shard() {
+    let row = row(SessionStatus::Running, Cause::Runnable, Some(NOW - 100));
+    let shard = Some(ShardFacts { owner: None, lease_ms_left: 0 });
+    let body = explain(&Facts { shard, ..facts(&row) });
+    assert!(body.summary.contains("no worker owns its shard"), "{}", body.summary);
+    assert_eq!(body.chain.last().unwrap().detail, "shard 7 has no owner");
+}
+
+#[test]
+fn a_long_step_shows_its_open_effect() {
+    let mut row = row(SessionStatus::Running, Cause::Runnable, Some(NOW - 60_000));
+    row.head.updated_at_ms = NOW - 60_000;
+    let class = EffectClass::AtMostOnce;
+    let open = EffectRow { key: "k".into(), class, state: EffectState::Sent, what: "http https://x".into() };
+    let done = EffectRow { state: EffectState::Settled, ..open.clone() };
+    let body = explain(&Facts { effects: &[done, open], ..facts(&row) });
+    assert_eq!(whats(&body), ["step", "effect", "shard"]);
+    assert!(body.summary.contains("60 s"), "{}", body.summary);
+    assert!(body.remedy.is_some_and(|remedy| remedy.contains("destroy")));
+}
+
+#[test]
+fn a_pause_under_way_is_named() {
+    let row = row(SessionStatus::Running, Cause::Runnable, Some(NOW - 100));
+    let control = [action(ActionType::Pause, NOW - 50)];
+    let body = explain(&Facts { control: &control, pending: 1, ..facts(&row) });
+    assert_eq!(whats(&body), ["step", "shard", "action"]);
+}
+
+#[test]
+fn starting_waits_for_its_create() {
+    let row = row(SessionStatus::Starting, Cause::Runnable, None);
+    let work = [action(ActionType::Create, NOW - 50)];
+    let body = explain(&Facts { work: &work, pending: 1, ..facts(&row) });
+    assert_eq!(whats(&body), ["action", "shard"]);
+    assert!(body.chain[0].detail.contains("create act1 by ana"));
+    assert_eq!(explain(&facts(&row)).remedy.as_deref(), Some("Ask again."));
+}
+
+#[test]
+fn error_keeps_the_last_error_and_a_remedy() {
+    let mut row = row(SessionStatus::Error, Cause::Ended, None);
+    row.head.last_error = Some("no model provider is configured".into());
+    let body = explain(&facts(&row));
+    assert_eq!(whats(&body), ["error"]);
+    assert!(body.summary.contains("no model provider"));
+    assert!(body.remedy.is_some_and(|remedy| remedy.contains("resume")));
+}
+
+#[test]
+fn ended_says_how() {
+    for (reason, words) in [(StopReason::Done, "was done"), (StopReason::MaxSteps, "max_steps")] {
+        let mut row = row(SessionStatus::Completed, Cause::Ended, None);
+        row.head.stop_reason = Some(reason);
+        let body = explain(&facts(&row));
+        assert!(body.summary.contains(words), "{}", body.summary);
+        assert_eq!(whats(&body), ["ended"]);
+    }
+}
+
+#[test]
+fn stopping_and_operation_have_their_ends() {
+    let row_stopping = row(SessionStatus::Stopping, Cause::Runnable, Some(NOW));
+    assert!(explain(&facts(&row_stopping)).chain[0].until.is_some());
+    let row_waiting = row(SessionStatus::Running, Cause::Operation, Some(NOW + 9));
+    assert_eq!(explain(&facts(&row_waiting)).chain[0].until, Some(rfc3339(NOW + 9)));
+}
+
+#[test]
+fn every_standing_has_a_summary_and_a_link() {
+    let causes = [
+        Cause::Runnable,
+        Cause::Timer,
+        Cause::Input,
+        Cause::Operation,
+        Cause::Paused { by: "x".into(), reason: None },
+        Cause::Ended,
+    ];
+    for status in SessionStatus::ALL {
+        for cause in &causes {
+            for shard in [None, owned(), Some(ShardFacts { owner: None, lease_ms_left: 0 })] {
+                let row = row(status, cause.clone(), None);
+                let work = [action(ActionType::Create, NOW)];
+                let body = explain(&Facts { shard: shard.clone(), work: &work, pending: 1, ..facts(&row) });
+                assert!(!body.summary.is_empty(), "{status:?} {cause:?}");
+                assert!(!body.chain.is_empty(), "{status:?} {cause:?}");
+            }
+        }
+    }
+}
