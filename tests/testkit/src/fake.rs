@@ -1,0 +1,18 @@
+//! In-memory implementations of all ports, faithful to the contracts in their documentation.
+//! They outlive the simulated workers that use them, and show their insides to an oracle.
+
+pub mod archive;
+pub mod breakage;
+pub mod clock;
+pub mod effects;
+pub mod live;
+pub mod queue;
+pub mod store;
+
+pub use archive::MemArchive;
+pub use breakage::{Breakage, Breakages};
+pub use clock::SimClock;
+pub use effects::{Performed, ScriptedEffects};
+pub use live::LocalLive;
+pub use queue::{FaultyQueue, QueueFaults};
+pub use store::MemStore;

@@ -1,0 +1,62 @@
+//! Live notices within one process, all of them kept for inspection.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use async_trait::async_trait;
+use domain::ports::{Live, Notice, Subscription};
+use schemas::id::SessionKey;
+use tokio::sync::broadcast;
+
+const BUFFER: usize = 256;
+
+#[derive(Clone)]
+pub struct LocalLive {
+    sender: broadcast::Sender<Notice>,
+    published: Arc<Mutex<Vec<Notice>>>,
+}
+
+impl Default for LocalLive {
+    fn default() -> Self {
+        Self { sender: broadcast::Sender::new(BUFFER), published: Arc::default() }
+    }
+}
+
+impl LocalLive {
+    /// Every notice so far, in order.
+    pub fn published(&self) -> Vec<Notice> {
+        self.published.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+#[async_trait]
+impl Live for LocalLive {
+    fn publish(&self, notices: Vec<Notice>) {
+        for notice in notices {
+            self.published.lock().unwrap_or_else(PoisonError::into_inner).push(notice.clone());
+            // No receiver is no error: a notice is a hint.
+            let _ = self.sender.send(notice);
+        }
+    }
+
+    fn subscribe(&self, key: &SessionKey) -> Box<dyn Subscription> {
+        Box::new(LocalSubscription { key: key.clone(), receiver: self.sender.subscribe() })
+    }
+}
+
+struct LocalSubscription {
+    key: SessionKey,
+    receiver: broadcast::Receiver<Notice>,
+}
+
+#[async_trait]
+impl Subscription for LocalSubscription {
+    async fn next(&mut self) -> Option<Notice> {
+        loop {
+            match self.receiver.recv().await {
+                Ok(notice) if notice.key == self.key => return Some(notice),
+                Ok(_) => {}
+                Err(broadcast::error::RecvError::Lagged(_) | broadcast::error::RecvError::Closed) => return None,
+            }
+        }
+    }
+}

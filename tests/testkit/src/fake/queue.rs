@@ -1,0 +1,169 @@
+//! A queue that does all that a broker may do to its users: it loses, repeats, delays and reorders
+//! deliveries, loses confirms, drops channels, lets a replaced consumer linger, and is away at times.
+
+mod lane;
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use domain::failure::Failure;
+use domain::ports::{Deliveries, Queue};
+use schemas::action::{Action, Lane};
+use schemas::id::Shard;
+use tokio::time::Instant;
+
+use crate::dice::Dice;
+use lane::{Consumer, LaneState, SharedLane};
+
+/// Probabilities per delivery or call, and bounds of delays.
+#[derive(Debug, Clone)]
+pub struct QueueFaults {
+    /// A confirmed message is never delivered.
+    pub lose: f64,
+    /// A message is delivered twice.
+    pub repeat: f64,
+    /// A message takes longer than usual; later ones overtake it.
+    pub straggle: f64,
+    /// Usual time to deliver.
+    pub delay_ms: Range<u64>,
+    /// Time of a straggler.
+    pub straggle_ms: Range<u64>,
+    /// The message is taken, the publisher is told otherwise.
+    pub lost_confirm: f64,
+    /// The consumer's channel breaks instead of delivering.
+    pub lost_channel: f64,
+    /// A replaced consumer goes on receiving a part of the messages for this long.
+    pub linger_ms: Range<u64>,
+}
+
+impl QueueFaults {
+    pub const NONE: QueueFaults = QueueFaults {
+        lose: 0.0,
+        repeat: 0.0,
+        straggle: 0.0,
+        delay_ms: 0..1,
+        straggle_ms: 0..1,
+        lost_confirm: 0.0,
+        lost_channel: 0.0,
+        linger_ms: 0..1,
+    };
+}
+
+/// Messages that a lane holds at most.
+const LANE_MAX: usize = 4_096;
+
+/// Cheap to clone; clones are the same broker.
+#[derive(Clone)]
+pub struct FaultyQueue {
+    faults: Arc<Mutex<QueueFaults>>,
+    dice: Dice,
+    lanes: Arc<Mutex<BTreeMap<(Shard, Lane), SharedLane>>>,
+    away_until: Arc<Mutex<Option<Instant>>>,
+    published: Arc<Mutex<Vec<Action>>>,
+}
+
+impl FaultyQueue {
+    pub fn new(dice: Dice, faults: QueueFaults) -> Self {
+        Self {
+            faults: Arc::new(Mutex::new(faults)),
+            dice,
+            lanes: Arc::default(),
+            away_until: Arc::default(),
+            published: Arc::default(),
+        }
+    }
+
+    /// No faults: every message once, in order, at once.
+    pub fn reliable() -> Self {
+        Self::new(Dice::new(0), QueueFaults::NONE)
+    }
+
+    /// Ends all faults from now on; what is lost stays lost.
+    pub fn heal(&self) {
+        *lock(&self.faults) = QueueFaults::NONE;
+        *lock(&self.away_until) = None;
+    }
+
+    /// The broker is away for this long: calls fail, channels break.
+    pub fn outage(&self, length: Duration) {
+        *lock(&self.away_until) = Some(Instant::now() + length);
+        for lane in lock(&self.lanes).values() {
+            lane.break_channels();
+        }
+    }
+
+    /// Every action handed over so far, in order.
+    pub fn published(&self) -> Vec<Action> {
+        lock(&self.published).clone()
+    }
+
+    fn lane(&self, shard: Shard, lane: Lane) -> SharedLane {
+        lock(&self.lanes).entry((shard, lane)).or_default().clone()
+    }
+
+    fn check_up(&self) -> Result<(), Failure> {
+        match *lock(&self.away_until) {
+            Some(until) if Instant::now() < until => Err(Failure::unavailable("the broker is away")),
+            _ => Ok(()),
+        }
+    }
+
+    fn enqueue(&self, action: &Action, faults: &QueueFaults) -> Result<(), Failure> {
+        let lane = self.lane(action.shard, action.lane());
+        if lane.len() >= LANE_MAX {
+            return Err(Failure::unavailable("the lane is full"));
+        }
+        if self.dice.chance(faults.lose) {
+            return Ok(());
+        }
+        let copies = 1 + usize::from(self.dice.chance(faults.repeat));
+        for _ in 0..copies {
+            let straggles = self.dice.chance(faults.straggle);
+            let delay = self.dice.range(if straggles { faults.straggle_ms.clone() } else { faults.delay_ms.clone() });
+            lane.push(Instant::now() + Duration::from_millis(delay), action.clone());
+        }
+        Ok(())
+    }
+}
+
+#[async_trait]
+impl Queue for FaultyQueue {
+    async fn publish(&self, actions: &[Action]) -> Result<(), Failure> {
+        self.check_up()?;
+        let faults = lock(&self.faults).clone();
+        lock(&self.published).extend(actions.iter().cloned());
+        for action in actions {
+            self.enqueue(action, &faults)?;
+        }
+        if self.dice.chance(faults.lost_confirm) {
+            return Err(Failure::in_doubt("the confirm was lost"));
+        }
+        Ok(())
+    }
+
+    async fn consume(&self, shard: Shard, lane: Lane) -> Result<Box<dyn Deliveries>, Failure> {
+        self.check_up()?;
+        let faults = lock(&self.faults).clone();
+        let linger = Duration::from_millis(self.dice.range(faults.linger_ms));
+        let shared = self.lane(shard, lane);
+        let generation = shared.attach(Instant::now() + linger);
+        Ok(Box::new(Consumer::new(shared, generation, self.dice.clone(), faults.lost_channel)))
+    }
+
+    async fn ping(&self) -> Result<(), Failure> {
+        self.check_up()
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Default for SharedLane {
+    fn default() -> Self {
+        Self::of(LaneState::default())
+    }
+}

@@ -1,0 +1,58 @@
+//! What an oracle may see that no port shows.
+
+use domain::effect::{EffectRow, EffectState};
+use schemas::action::Lane;
+use schemas::id::{ActionId, SessionKey};
+use schemas::record::JournalRow;
+use schemas::session::SessionRow;
+
+use super::MemStore;
+use super::state::{ActionRec, Claimed, Committed};
+
+impl MemStore {
+    pub fn all_sessions(&self) -> Vec<SessionRow> {
+        self.transaction().sessions.values().cloned().collect()
+    }
+
+    pub fn all_actions(&self) -> Vec<ActionRec> {
+        self.transaction().actions.values().cloned().collect()
+    }
+
+    /// Unprocessed actions: session, lane, place, id.
+    pub fn open_actions(&self) -> Vec<(SessionKey, Lane, u64, ActionId)> {
+        let state = self.transaction();
+        state.open.iter().map(|((_, key, lane, seq), id)| (key.clone(), *lane, *seq, id.clone())).collect()
+    }
+
+    pub fn journal_rows(&self) -> Vec<JournalRow> {
+        self.transaction().journal.values().cloned().collect()
+    }
+
+    /// Every commit since the beginning.
+    pub fn commit_log(&self) -> Vec<Committed> {
+        self.transaction().commit_log.clone()
+    }
+
+    /// Number of commits so far.
+    pub fn commit_count(&self) -> usize {
+        self.transaction().commit_log.len()
+    }
+
+    /// Every claim since the beginning.
+    pub fn claim_log(&self) -> Vec<Claimed> {
+        self.transaction().claim_log.clone()
+    }
+
+    /// Committed steps of a session: the iteration that may be performed now.
+    pub fn steps_of(&self, key: &SessionKey) -> Option<u64> {
+        self.transaction().sessions.get(key).map(|row| row.head.steps)
+    }
+
+    pub fn effect_row(&self, key: &str) -> Option<EffectRow> {
+        self.transaction().effects.get(key).map(|(_, row)| row.clone())
+    }
+
+    pub fn effect_is_open(&self, key: &str) -> bool {
+        self.effect_row(key).is_some_and(|row| row.state == EffectState::Sent)
+    }
+}

@@ -1,0 +1,117 @@
+//! The tables.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use domain::commit::Settled;
+use domain::effect::EffectRow;
+use domain::ports::{TokenRow, WorkerInfo};
+use schemas::action::{Action, ActionOutcome, ActionType, Lane, NewAction};
+use schemas::id::{ActionId, AgentId, Epoch, Namespace, SessionId, SessionKey, Shard, WorkerId};
+use schemas::problem::Code;
+use schemas::record::{Entry, JournalRow};
+use schemas::session::SessionRow;
+
+/// A ledger row. Without `action` it is the record of a refusal.
+#[derive(Debug, Clone)]
+pub struct ActionRec {
+    pub namespace: Namespace,
+    pub action_id: ActionId,
+    pub kind: ActionType,
+    pub asked: NewAction,
+    pub action: Option<Action>,
+    pub accepted_at_ms: i64,
+    pub published_at_ms: Option<i64>,
+    pub processed_at_ms: Option<i64>,
+    pub outcome: Option<ActionOutcome>,
+    pub code: Option<Code>,
+    pub error: Option<String>,
+}
+
+/// A commit as it happened: never trimmed, for the oracle alone.
+#[derive(Debug, Clone)]
+pub struct Committed {
+    pub shard: Shard,
+    pub seq: u64,
+    pub epoch: Epoch,
+    pub owner: WorkerId,
+    pub key: SessionKey,
+    pub at_ms: i64,
+    pub entry: Arc<Entry>,
+    /// Actions that this commit settled.
+    pub settled: Vec<Settled>,
+    /// Actions it wanted to settle that were settled before, or are unknown.
+    pub settled_again: Vec<ActionId>,
+    pub follow_ups: Vec<ActionId>,
+}
+
+/// A change of ownership, for the oracle alone.
+#[derive(Debug, Clone)]
+pub struct Claimed {
+    pub shard: Shard,
+    pub epoch: Epoch,
+    pub owner: WorkerId,
+    pub at_ms: i64,
+    /// The lease that was still running, if the claim should not have been granted.
+    pub taken_from: Option<WorkerId>,
+}
+
+#[derive(Debug, Clone)]
+pub(super) struct ShardRec {
+    pub owner: Option<WorkerId>,
+    pub epoch: i64,
+    pub lease_until_ms: i64,
+    pub seq: u64,
+    pub archived_seq: u64,
+}
+
+/// Place of an unprocessed action.
+pub(super) type OpenKey = (Shard, SessionKey, Lane, u64);
+
+pub(super) struct State {
+    pub shards: Vec<ShardRec>,
+    pub workers: BTreeMap<WorkerId, (WorkerInfo, i64)>,
+    pub sessions: BTreeMap<SessionKey, SessionRow>,
+    pub latest: BTreeMap<(Namespace, AgentId), SessionId>,
+    pub actions: BTreeMap<(Namespace, ActionId), ActionRec>,
+    pub open: BTreeMap<OpenKey, ActionId>,
+    pub journal: BTreeMap<(Shard, u64), JournalRow>,
+    pub effects: BTreeMap<String, (SessionKey, EffectRow)>,
+    pub tokens: BTreeMap<String, TokenRow>,
+    pub commit_log: Vec<Committed>,
+    pub claim_log: Vec<Claimed>,
+}
+
+impl State {
+    pub fn new(shards: u16) -> Self {
+        let shard = ShardRec { owner: None, epoch: 0, lease_until_ms: i64::MIN, seq: 0, archived_seq: 0 };
+        Self {
+            shards: vec![shard; usize::from(shards)],
+            workers: BTreeMap::new(),
+            sessions: BTreeMap::new(),
+            latest: BTreeMap::new(),
+            actions: BTreeMap::new(),
+            open: BTreeMap::new(),
+            journal: BTreeMap::new(),
+            effects: BTreeMap::new(),
+            tokens: BTreeMap::new(),
+            commit_log: Vec::new(),
+            claim_log: Vec::new(),
+        }
+    }
+
+    pub fn shard(&mut self, shard: Shard) -> Option<&mut ShardRec> {
+        self.shards.get_mut(usize::from(shard.0))
+    }
+}
+
+impl ActionRec {
+    pub fn is_processed(&self) -> bool {
+        self.processed_at_ms.is_some()
+    }
+
+    pub(super) fn open_key(&self) -> Option<OpenKey> {
+        let action = self.action.as_ref()?;
+        Some((action.shard, action.key(), action.lane(), action.session_seq))
+    }
+}
