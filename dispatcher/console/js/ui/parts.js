@@ -109,6 +109,10 @@ export function Dialog({ title, onClose, children, actions, wide = false }) {
   useEffect(() => {
     const before = document.activeElement;
     ref.current.showModal();
+    // The first field, not the close button; on a touch screen that would open the keyboard.
+    const first = matchMedia('(pointer: coarse)').matches ? ref.current.querySelector('h2')
+      : ref.current.querySelector('.dialog-body :is(input, textarea, select), footer .primary') ?? ref.current.querySelector('h2');
+    first.focus();
     return () => before?.focus?.({ preventScroll: true });
   }, []);
   const beside = useRef(false);
@@ -118,7 +122,7 @@ export function Dialog({ title, onClose, children, actions, wide = false }) {
       onMouseDown=${(event) => { beside.current = event.target === ref.current; }}
       onClick=${(event) => { if (beside.current && event.target === ref.current) onClose(); }}>
       <div class="dialog-in">
-        <header><h2>${title}</h2>
+        <header><h2 tabindex="-1">${title}</h2>
           <button type="button" class="button quiet icon-only" aria-label="Close" onClick=${onClose}><${Icon} name="close" /></button></header>
         <div class="dialog-body">${children}</div>
         ${actions && html`<footer>${actions}</footer>`}

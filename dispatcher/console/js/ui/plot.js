@@ -47,6 +47,7 @@ export function LatencyPlot({ steps }) {
   const chosen = useStore(theme);
   const shown = useRef(steps);
   shown.current = steps;
+  const told = useRef(() => {});
 
   useEffect(() => {
     const rest = () => {
@@ -59,6 +60,7 @@ export function LatencyPlot({ steps }) {
       if (step) note.current.textContent = `step ${step.iteration}: ${duration(step.latency_ms)}`;
       else rest();
     };
+    told.current = () => { if (plot.current?.cursor.idx == null || plot.current.cursor.left < 0) rest(); };
     const draw = () => {
       plot.current?.destroy();
       plot.current = new UPlot(optionsFor(box.current.clientWidth, point), [[], []], box.current);
@@ -84,6 +86,7 @@ export function LatencyPlot({ steps }) {
   useLayoutEffect(() => {
     if (!plot.current) return;
     plot.current.setData([steps.map((s) => s.iteration), steps.map((s) => s.latency_ms)]);
+    told.current();
   }, [steps]);
 
   return html`

@@ -18,21 +18,26 @@ const Figure = ({ name, value, note, bad }) => html`<div class=${`number ${bad ?
 
 function Health({ health }) {
   const { data } = health;
-  if (!data) return health.error ? html`<${ProblemBox} error=${health.error} retry=${health.refresh} />` : html`<${Skeleton} rows=${3} />`;
+  if (!data) return html`<${Skeleton} rows=${3} />`;
   return html`
-    ${health.error && html`<${ProblemBox} error=${health.error} retry=${health.refresh} />`}
     <section class="card health-card" data-health=${data.status}>
       <h2>Health <span class="state-word" data-ok=${String(data.status === 'ok')}>${data.status}</span></h2>
       <ul>${data.components.map(({ name, ok, detail }) => html`<li key=${name} data-ok=${String(ok)}><i aria-hidden="true"></i><b>${name}</b><span>${detail}</span><em>${ok ? 'ok' : 'failing'}</em></li>`)}</ul>
       <dl class="pairs"><div><dt>Provider</dt><dd>${data.provider}</dd></div><div><dt>Version</dt><dd>${data.version}, ${data.mode}</dd></div></dl>
-    </section>
-    <dl class="numbers">
-      <${Figure} name="Live sessions" value=${number(data.live_sessions)} />
-      <${Figure} name="Waiting actions" value=${number(data.pending_actions)} />
-      <${Figure} name="Queue lag" value=${duration(data.queue_lag_ms)} note="age of the oldest action" bad=${data.queue_lag_ms > 2000} />
-      <${Figure} name="Journal lag" value=${number(data.journal_lag_rows)} note="rows not archived yet" />
-      <${Figure} name="Shards owned" value=${`${number(data.shards_owned)} of ${number(data.shards)}`} bad=${data.shards_owned < data.shards} />
-    </dl>`;
+    </section>`;
+}
+
+/** The numbers that tell whether the fleet keeps up. */
+function Pulse({ health }) {
+  const { data } = health;
+  if (!data) return health.error ? null : html`<${Skeleton} rows=${2} />`;
+  return html`<dl class="numbers">
+    <${Figure} name="Live sessions" value=${number(data.live_sessions)} note="in memory now" />
+    <${Figure} name="Waiting actions" value=${number(data.pending_actions)} note="accepted, not applied" />
+    <${Figure} name="Queue lag" value=${duration(data.queue_lag_ms)} note="age of the oldest action" bad=${data.queue_lag_ms > 2000} />
+    <${Figure} name="Journal lag" value=${number(data.journal_lag_rows)} note="rows not archived yet" />
+    <${Figure} name="Shards owned" value=${`${number(data.shards_owned)} of ${number(data.shards)}`} note="by this process" />
+  </dl>`;
 }
 
 function Measures() {
@@ -57,7 +62,7 @@ export const heat = (n) => (n <= 0 ? 0 : n < 10 ? 1 : n < 100 ? 2 : n < 1000 ? 3
 
 function Strip({ title, shards, of, chosen, onChoose }) {
   return html`<div class="strip"><h3>${title} <span class="faint">${number(shards.reduce((all, shard) => all + of(shard), 0))}</span></h3>
-    <div class="cells">${shards.map((shard) => html`
+    <div class="cells" data-many=${shards.length > 64 ? '' : undefined}>${shards.map((shard) => html`
       <button key=${shard.shard} type="button" data-heat=${heat(of(shard))} data-orphan=${shard.owner ? undefined : ''} aria-pressed=${String(chosen === shard.shard)}
         title=${`shard ${shard.shard}: ${number(of(shard))}`} aria-label=${`Shard ${shard.shard}, ${title} ${of(shard)}`} onClick=${() => onChoose(shard.shard)}></button>`)}</div></div>`;
 }
@@ -112,6 +117,7 @@ function Workers() {
 
 export const Fleet = ({ health }) => html`
   <div class="page fleet"><div class="page-head"><h1>Fleet</h1></div>
-    <${Health} health=${health} />
-    <div class="fleet-grid"><${Shards} /><div class="stack"><${Workers} /><${Measures} /></div></div>
+    ${health.error && html`<${ProblemBox} error=${health.error} retry=${health.refresh} />`}
+    <${Pulse} health=${health} />
+    <div class="fleet-grid"><div class="stack"><${Health} health=${health} /><${Workers} /></div><div class="stack"><${Shards} /><${Measures} /></div></div>
   </div>`;

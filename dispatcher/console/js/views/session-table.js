@@ -17,7 +17,7 @@ function Row({ session, on, onPick, now }) {
         <code title=${id}>${shortId(id)}</code><${Copy} text=${id} label="Copy session id" /></td>
       <td class="c-moniker">${moniker}</td>
       <td class="c-iteration" title="Iteration of the last step">${iteration === null ? '–' : `#${number(iteration)}`}</td>
-      <td class="c-cause" title=${cause}>${cause}</td>
+      <td class="c-cause" data-moniker=${moniker} title=${cause}>${cause}</td>
       <td class="c-time" title=${`Changed ${full(session.updated_at)}`}>${ago(session.updated_at, now)}</td>
       <td class="c-age" title=${`Created ${full(session.created_at)}`}>${ago(session.created_at, now)}</td>
     </tr>`;
