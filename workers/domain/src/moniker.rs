@@ -1,14 +1,25 @@
 //! Monikers: the step functions. Each is a pure, stateless state machine in a file of its own:
 //! it is given a frame, what arrived and the outcomes so far, and answers with data (DESIGN 5).
 
+mod answer;
+mod bench;
+mod count;
+mod echo;
+mod http;
+pub mod model;
+mod research;
+mod run_step;
+mod settings;
+mod summarize;
+mod tell_a_joke;
+
 use schemas::frame::{FrameIn, FrameOut};
 use schemas::id::ActionId;
-use schemas::problem::FieldProblem;
+use schemas::problem::{Code, FieldProblem};
 use schemas::session::SessionSpec;
 use serde_json::Value;
 
 use crate::effect::{Effect, Outcome};
-use schemas::problem::Code;
 
 /// What a moniker sees of a step. It never sees the iteration, the clock or the queue.
 #[derive(Debug)]
@@ -88,4 +99,16 @@ pub fn find(name: &str) -> Option<&'static dyn Moniker> {
 }
 
 /// All monikers, in the order they are documented.
-pub const ALL: &[&dyn Moniker] = &[];
+pub const ALL: &[&dyn Moniker] = &[
+    &run_step::RUN_STEP,
+    &tell_a_joke::TELL_A_JOKE,
+    &summarize::SUMMARIZE,
+    &research::RESEARCH,
+    &http::Http,
+    &count::Count,
+    &echo::Echo,
+    &bench::Bench,
+];
+
+#[cfg(test)]
+mod tests;
