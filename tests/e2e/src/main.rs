@@ -1,0 +1,9 @@
+//! The real binary, from outside: started, used, killed, stopped, restarted.
+
+mod doctor;
+mod faults;
+mod harness;
+mod kill;
+mod outside;
+mod rejected;
+mod scenario;

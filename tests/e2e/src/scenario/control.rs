@@ -1,0 +1,134 @@
+//! Create, interrupt, pause, resume, destroy.
+
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use crate::harness::{Harness, assert_chain, wait};
+
+/// A joke loop that is quick enough to test with.
+fn jokes(subject: &str) -> Value {
+    json!({ "moniker": "tell_a_joke", "state": { "subject": subject }, "loop_interval_ms": 50 })
+}
+
+fn text(step: &Value) -> String {
+    step["text"].as_str().unwrap_or_default().to_lowercase()
+}
+
+#[tokio::test]
+async fn s01_create_runs_within_two_seconds_and_steps_count_up() {
+    let fleet = Harness::start().await;
+    let asked = Instant::now();
+    let accepted = fleet.create("s01", jokes("cats")).await;
+    assert_eq!(accepted["session_id"], "s01");
+    assert_eq!(accepted["accepted"], true);
+    fleet.wait_status("s01", "running").await;
+    assert!(asked.elapsed() < Duration::from_secs(2), "running after {:?}", asked.elapsed());
+    let steps = fleet.wait_steps("s01", 3).await;
+    assert_chain(&steps);
+    assert!(steps.iter().all(|step| text(step).contains("cats")), "{steps:?}");
+}
+
+#[tokio::test]
+async fn s02_guidance_is_seen_by_exactly_one_step_and_changes_what_follows() {
+    let fleet = Harness::start().await;
+    fleet.create("s02", jokes("cats")).await;
+    fleet.wait_steps("s02", 2).await;
+    let action = fleet.tell("s02", "interrupt", json!({ "guidance": { "subject": "dogs" } })).await;
+    fleet.wait_processed(action["action_id"].as_str().unwrap()).await;
+    let seen = fleet.steps("s02").await.len();
+    let steps = fleet.wait_steps("s02", seen + 3).await;
+    let guided: Vec<usize> = (0..steps.len()).filter(|at| !steps[*at]["guidance"].is_null()).collect();
+    assert_eq!(guided.len(), 1, "{steps:?}");
+    assert_eq!(steps[guided[0]]["guidance"], json!({ "subject": "dogs" }));
+    for (at, step) in steps.iter().enumerate() {
+        let expected = if at < guided[0] { "cats" } else { "dogs" };
+        assert!(text(step).contains(expected), "step {at}: {step}");
+    }
+}
+
+#[tokio::test]
+async fn s03_pause_holds_the_loop_and_resume_goes_on_without_gap() {
+    let fleet = Harness::start().await;
+    fleet.create("s03", jokes("cats")).await;
+    fleet.wait_steps("s03", 2).await;
+    let pause = fleet.tell("s03", "pause", json!({ "reason": "lunch" })).await;
+    fleet.wait_processed(pause["action_id"].as_str().unwrap()).await;
+    assert_eq!(fleet.status("s03").await, "paused");
+    let held = fleet.steps("s03").await.len();
+    // A second session of the same pace is the clock: five of its intervals.
+    fleet.create("s03-clock", jokes("clocks")).await;
+    fleet.wait_steps("s03-clock", 6).await;
+    assert_eq!(fleet.steps("s03").await.len(), held, "no step while paused");
+    let why = fleet.get("/api/sessions/s03/why").await;
+    assert_eq!(why["cause"]["kind"], "paused");
+    assert_eq!(why["cause"]["reason"], "lunch");
+    fleet.tell("s03", "resume", json!({})).await;
+    assert_chain(&fleet.wait_steps("s03", held + 3).await);
+}
+
+#[tokio::test]
+async fn s05_destroy_of_a_paused_session_passes_stopping_and_ends_it() {
+    let fleet = Harness::start().await;
+    fleet.create("s05", jokes("cats")).await;
+    fleet.wait_steps("s05", 1).await;
+    fleet.tell("s05", "pause", json!({})).await;
+    fleet.wait_status("s05", "paused").await;
+    let held = fleet.steps("s05").await.len();
+    let before = fleet.get("/health").await["live_sessions"].as_u64().unwrap();
+    fleet.tell("s05", "destroy", json!({ "reason": "enough" })).await;
+    fleet.wait_status("s05", "stopped").await;
+    assert_eq!(
+        statuses(&fleet, "s05").await[..].iter().rev().take(2).rev().collect::<Vec<_>>(),
+        ["stopping", "stopped"]
+    );
+    assert_eq!(fleet.steps("s05").await.len(), held);
+    wait("the session left the live ones", || async {
+        (fleet.get("/health").await["live_sessions"].as_u64().unwrap() == before - 1).then_some(())
+    })
+    .await;
+    let late = fleet.post("/api/sessions/s05/pause", &json!({})).await;
+    assert_eq!((late.status.as_u16(), &late.body["code"]), (409, &json!("session_ended")));
+}
+
+/// The statuses a session went through, from its events.
+async fn statuses(fleet: &Harness, session: &str) -> Vec<String> {
+    let (ok, out, err) = fleet.cli(&["tail", session, "--json"]).await;
+    assert!(ok, "{err}");
+    let events = out.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    let changes = events.filter(|event| event["type"] == "status");
+    changes.map(|event| event["data"]["status"].as_str().unwrap_or_default().to_owned()).collect()
+}
+
+#[tokio::test]
+async fn s45_a_restart_revives_what_was_live_and_nothing_else() {
+    let mut fleet = Harness::start().await;
+    fleet.create("runs", jokes("cats")).await;
+    fleet.create("pauses", jokes("dogs")).await;
+    fleet.create("ended", json!({ "moniker": "count", "config": { "until": 3 } })).await;
+    fleet.create("destroyed", jokes("owls")).await;
+    for session in ["runs", "pauses", "destroyed"] {
+        fleet.wait_steps(session, 2).await;
+    }
+    fleet.tell("pauses", "pause", json!({})).await;
+    fleet.tell("destroyed", "destroy", json!({})).await;
+    fleet.wait_status("pauses", "paused").await;
+    fleet.wait_status("destroyed", "stopped").await;
+    fleet.wait_status("ended", "completed").await;
+    let held: Vec<usize> =
+        [fleet.steps("pauses").await.len(), fleet.steps("ended").await.len(), fleet.steps("destroyed").await.len()]
+            .into();
+    assert!(fleet.stop().await.success(), "{}", fleet.log());
+    fleet.up().await;
+    let before = fleet.steps("runs").await.len();
+    assert_chain(&fleet.wait_steps("runs", before + 3).await);
+    let now: Vec<usize> =
+        [fleet.steps("pauses").await.len(), fleet.steps("ended").await.len(), fleet.steps("destroyed").await.len()]
+            .into();
+    assert_eq!(now, held, "only what ran goes on");
+    assert_eq!(fleet.status("pauses").await, "paused");
+    assert_eq!(fleet.status("ended").await, "completed");
+    assert_eq!(fleet.status("destroyed").await, "stopped");
+    fleet.tell("pauses", "resume", json!({})).await;
+    assert_chain(&fleet.wait_steps("pauses", held[0] + 2).await);
+}

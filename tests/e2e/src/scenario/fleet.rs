@@ -1,0 +1,101 @@
+//! Operating the fleet: shards, workers, bulk control, health, metrics.
+
+use serde_json::json;
+
+use crate::harness::{Harness, wait};
+
+#[tokio::test]
+async fn s47_a_worker_without_shards_to_own_is_idle_and_unharmed() {
+    // One shard and one worker: everything of the fleet works on the smallest division.
+    let fleet = Harness::start_with(&["--shards", "1"]).await;
+    fleet.create("s47", json!({ "moniker": "count", "config": { "until": 3 } })).await;
+    fleet.wait_status("s47", "completed").await;
+    let shards = list(&fleet, "/api/shards").await;
+    assert_eq!(shards.len(), 1);
+    assert!(!shards[0]["owner"].is_null());
+}
+
+#[tokio::test]
+async fn s48_shards_are_listed_and_an_agents_sessions_are_paused_and_resumed() {
+    let fleet = Harness::start().await;
+    for session in ["a1", "a2", "a3"] {
+        let payload = json!({ "moniker": "count", "loop_interval_ms": 20 });
+        fleet.act(json!({ "type": "create", "session_id": session, "agent_id": "ana", "payload": payload })).await;
+    }
+    fleet.create("other", json!({ "moniker": "count", "loop_interval_ms": 20 })).await;
+    for session in ["a1", "a2", "a3", "other"] {
+        fleet.wait_steps(session, 1).await;
+    }
+    let (ok, out, err) = fleet.cli(&["pause", "--all", "--agent", "ana", "--json"]).await;
+    assert!(ok && out.contains("\"accepted\": 3"), "{out}{err}");
+    for session in ["a1", "a2", "a3"] {
+        fleet.wait_status(session, "paused").await;
+    }
+    assert_eq!(fleet.status("other").await, "running");
+    let (ok, _, err) = fleet.cli(&["resume", "--all", "--agent", "ana", "--status", "paused"]).await;
+    assert!(ok, "{err}");
+    for session in ["a1", "a2", "a3"] {
+        fleet.wait_status(session, "running").await;
+    }
+    let shards = list(&fleet, "/api/shards").await;
+    assert_eq!(shards.len(), 32);
+    let workers = list(&fleet, "/api/workers").await;
+    assert_eq!(workers.len(), 1);
+    assert!(
+        shards.iter().all(|shard| shard["owner"] == workers[0]["worker_id"] && shard["backlog"].is_u64()),
+        "{shards:?}"
+    );
+}
+
+#[tokio::test]
+async fn s142_health_names_its_parts_and_metrics_show_the_load() {
+    let fleet = Harness::start().await;
+    fleet.create("s142", json!({ "moniker": "count", "loop_interval_ms": 20 })).await;
+    fleet.wait_steps("s142", 3).await;
+    let health = fleet.get("/health").await;
+    assert_eq!(health["status"], "ok", "{health}");
+    let parts: Vec<&str> =
+        health["components"].as_array().unwrap().iter().map(|part| part["name"].as_str().unwrap()).collect();
+    assert!(parts.len() >= 3, "queue, SQL and LanceDB are told apart: {parts:?}");
+    for field in ["live_sessions", "queue_lag_ms", "journal_lag_rows", "shards_owned"] {
+        assert!(health[field].is_u64(), "{field} in {health}");
+    }
+    wait("the metrics have seen the steps", || async {
+        let metrics = fleet.get("/metrics").await;
+        let text = metrics.as_str().unwrap_or_default();
+        let names = [
+            "stepfleet_sessions_live",
+            "stepfleet_queue_lag_seconds",
+            "stepfleet_step_seconds_bucket",
+            "stepfleet_steps_total",
+        ];
+        names.iter().all(|name| text.contains(&format!("\n{name}"))).then_some(())
+    })
+    .await;
+    // LanceDB's directory is taken away: the part is named, the rest goes on.
+    std::fs::rename(fleet.data_dir.join("history"), fleet.scratch("away")).unwrap();
+    wait("health is degraded", || async {
+        let health = fleet.get("/health").await;
+        let bad = health["components"].as_array().unwrap().iter().any(|part| part["ok"] == false);
+        (health["status"] == "degraded" && bad).then_some(())
+    })
+    .await;
+    let count = fleet.steps_of_journal("s142").await;
+    wait("steps go on", || async { (fleet.steps_of_journal("s142").await > count).then_some(()) }).await;
+    drop(std::fs::remove_dir_all(fleet.data_dir.join("history")));
+    std::fs::rename(fleet.scratch("away"), fleet.data_dir.join("history")).unwrap();
+    wait("health is well again", || async { (fleet.get("/health").await["status"] == "ok").then_some(()) }).await;
+}
+
+async fn list(fleet: &Harness, path: &str) -> Vec<serde_json::Value> {
+    let answer = fleet.get(path).await;
+    answer.get("items").unwrap_or(&answer).as_array().unwrap().clone()
+}
+
+impl Harness {
+    /// Number of steps as the registry has it, which needs no archive.
+    async fn steps_of_journal(&self, session: &str) -> u64 {
+        let page = self.get(&format!("/api/sessions?q={session}")).await;
+        page["items"][0]["iteration"].as_u64().unwrap_or(0)
+    }
+}
