@@ -204,7 +204,7 @@ fn nearest<'k>(name: &str, known: &[&'k str]) -> Option<&'k str> {
     known
         .iter()
         .map(|candidate| (distance(&lower, candidate), *candidate))
-        .filter(|(edits, candidate)| *edits <= (candidate.len() / 3).max(2) && *edits < candidate.len() / 2)
+        .filter(|(edits, candidate)| *edits <= (candidate.len() / 3).max(2) && *edits * 2 < candidate.len())
         .min()
         .map(|(_, candidate)| candidate)
 }
