@@ -1,5 +1,6 @@
 //! The real binary, from outside: started, used, killed, stopped, restarted.
 
+mod console;
 mod doctor;
 mod faults;
 mod harness;
