@@ -71,6 +71,9 @@ pub const READ_CONSISTENCY_MS: u64 = 1_000;
 pub const JOURNAL_GRACE_MS: u64 = 15_000;
 const _: () = assert!(JOURNAL_GRACE_MS > 2 * READ_CONSISTENCY_MS);
 
+/// Processed actions are kept, and so recognised as repeats, for a week.
+pub const LEDGER_RETENTION_MS: u64 = 7 * 24 * 3_600 * 1_000;
+
 pub const PAGE_DEFAULT: usize = 100;
 pub const PAGE_SINCE_DEFAULT: usize = 500;
 pub const PAGE_LATEST_DEFAULT: usize = 20;
@@ -85,7 +88,7 @@ pub const STREAMS_MAX: usize = 10_000;
 /// A silent stream says that it is alive this often.
 pub const STREAM_HEARTBEAT_MS: u64 = 15_000;
 /// Bound on how late a stream notices a commit whose notice was lost.
-pub const STREAM_POLL_MS: u64 = 2_000;
+pub const STREAM_POLL_MS: u64 = 5_000;
 /// A client that takes nothing for this long is sent away; it comes back with its cursor.
 pub const STREAM_STALL_MS: u64 = 30_000;
 /// Longest handling of a request that is not a stream.
