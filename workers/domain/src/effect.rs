@@ -44,7 +44,8 @@ pub enum Effect {
         class: EffectClass,
     },
     /// The next document of a corpus after `after`, in path order. Outcome value:
-    /// `{done: true, total}` or `{done: false, name, text, bytes, index, total, truncated}`.
+    /// `{done: true, total}` or `{done: false, name, text, bytes, index, total, truncated}`; a document
+    /// that cannot be read has `skipped` (the reason, in words) instead of `text`.
     NextDocument {
         paths: Vec<String>,
         glob: Option<String>,

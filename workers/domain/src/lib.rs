@@ -2,6 +2,7 @@
 
 pub mod action;
 pub mod commit;
+pub mod digest;
 pub mod effect;
 pub mod failure;
 pub mod invariant;

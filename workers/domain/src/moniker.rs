@@ -4,6 +4,7 @@
 mod answer;
 mod bench;
 mod count;
+mod digest;
 mod echo;
 mod http;
 pub mod model;
@@ -104,6 +105,7 @@ pub const ALL: &[&dyn Moniker] = &[
     &tell_a_joke::TELL_A_JOKE,
     &summarize::SUMMARIZE,
     &research::RESEARCH,
+    &digest::Digest,
     &http::Http,
     &count::Count,
     &echo::Echo,

@@ -1,0 +1,90 @@
+//! Extractive digests: the sentences of a text that say most of it, and of many texts together.
+//! Pure text work without a model: cut into blocks, split into sentences, rank, pick.
+//!
+//! The ranking is a sentence graph (as in TextRank and LexRank) combined with the closeness to the
+//! whole text, position, headings and the marks of a sentence that stands alone; the pick weighs
+//! relevance against repetition (maximal marginal relevance).
+
+mod blocks;
+mod boilerplate;
+mod collection;
+mod fitness;
+mod inline;
+mod overview;
+mod pick;
+mod rank;
+mod sentences;
+mod terms;
+mod vectors;
+mod words;
+
+pub use collection::{CANDIDATES_MAX, Candidate, Collection, TERMS_MAX};
+pub use overview::{Overview, Point, Topic};
+
+use blocks::Kind;
+
+/// Longer texts are cut here, at a character boundary: ranking is for reading, not for archives.
+pub const TEXT_BYTES_MAX: usize = 4 << 20;
+
+/// What one document says, in its own words.
+#[derive(Debug, Clone, PartialEq)]
+pub struct DocumentDigest {
+    /// The first heading, if the document has one.
+    pub title: Option<String>,
+    /// The picked sentences, in the order of the document.
+    pub sentences: Vec<Ranked>,
+    /// What the document is about, most telling first: stem and how it is written.
+    pub terms: Vec<terms::Term>,
+    /// Words of running text; code, tables and boilerplate are not counted.
+    pub words: usize,
+    pub sentences_seen: usize,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct Ranked {
+    pub text: String,
+    /// From 0 to 1; 1 is the best sentence of its document.
+    pub score: f32,
+    /// Number of the sentence within the running text, from 0.
+    pub position: usize,
+}
+
+/// Digests one text into at most `count` sentences.
+pub fn digest(text: &str, count: usize) -> DocumentDigest {
+    let blocks = blocks::split(cut(text));
+    let title = blocks.iter().find(|b| matches!(b.kind, Kind::Heading(_))).map(|b| b.text.clone());
+    let body = fitness::collect(&blocks);
+    let language = words::Language::of(body.iter().map(|sentence| sentence.text.as_str()));
+    let index = vectors::Index::new(&body, language);
+    let ranked = rank::rank(&body, &index, title.as_deref(), language);
+    let picked = pick::pick(&ranked, &index, count);
+    DocumentDigest {
+        terms: terms::of(&body, title.as_deref(), language),
+        words: body.iter().map(|sentence| sentence.words).sum(),
+        sentences_seen: body.len(),
+        sentences: picked.into_iter().map(|(at, score)| ranked_sentence(&body[at], at, score)).collect(),
+        title,
+    }
+}
+
+fn ranked_sentence(sentence: &fitness::Sentence, position: usize, score: f32) -> Ranked {
+    let mut text = sentence.text.clone();
+    if !sentences::ends(&text) {
+        text.push('.');
+    }
+    Ranked { text, score, position }
+}
+
+fn cut(text: &str) -> &str {
+    if text.len() <= TEXT_BYTES_MAX {
+        return text;
+    }
+    let mut end = TEXT_BYTES_MAX;
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    &text[..end]
+}
+
+#[cfg(test)]
+mod tests;
