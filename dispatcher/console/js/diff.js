@@ -1,6 +1,8 @@
 /** What changed between two JSON values, as a flat list of paths. */
 
 const MOST = 300;
+/** Most comparisons of elements for one pair of lists. */
+const PAIRS_MAX = 10_000;
 
 const isObject = (value) => value !== null && typeof value === 'object';
 
@@ -14,9 +16,28 @@ export function same(a, b) {
 
 const join = (path, key) => (typeof key === 'number' ? `${path}[${key}]` : path ? `${path}.${key}` : key);
 
+/** Pairs of equal elements, in order, as many as possible; none if that would cost too much. */
+function matches(was, is) {
+  if (was.length * is.length > PAIRS_MAX) return [];
+  const left = was.map((value) => JSON.stringify(value));
+  const right = is.map((value) => JSON.stringify(value));
+  const most = Array.from({ length: left.length + 1 }, () => new Uint16Array(right.length + 1));
+  for (let i = left.length - 1; i >= 0; i -= 1) {
+    for (let j = right.length - 1; j >= 0; j -= 1) {
+      most[i][j] = left[i] === right[j] ? most[i + 1][j + 1] + 1 : Math.max(most[i + 1][j], most[i][j + 1]);
+    }
+  }
+  const pairs = [];
+  for (let i = 0, j = 0; i < left.length && j < right.length;) {
+    if (left[i] === right[j]) { pairs.push([i, j]); i += 1; j += 1; } else if (most[i + 1][j] >= most[i][j + 1]) i += 1;
+    else j += 1;
+  }
+  return pairs;
+}
+
 /**
- * Lists are compared after what they share at both ends, so that one element more at the front
- * is one addition and not a change of everything.
+ * Lists are compared around their equal elements, so that one element more at the front is one
+ * addition and not a change of everything. Between equal elements, as many were as are: changes.
  */
 function lists(before, after, path, out) {
   let head = 0;
@@ -26,10 +47,17 @@ function lists(before, after, path, out) {
   while (tail < least - head && same(before[before.length - 1 - tail], after[after.length - 1 - tail])) tail += 1;
   const was = before.slice(head, before.length - tail);
   const is = after.slice(head, after.length - tail);
-  const both = Math.min(was.length, is.length);
-  for (let i = 0; i < both; i += 1) walk(was[i], is[i], join(path, head + i), out);
-  was.slice(both).forEach((value, i) => out.push({ kind: 'removed', path: join(path, head + both + i), from: value }));
-  is.slice(both).forEach((value, i) => out.push({ kind: 'added', path: join(path, head + both + i), to: value }));
+  let [i, j] = [0, 0];
+  for (const [to, at] of [...matches(was, is), [was.length, is.length]]) {
+    if (to - i === at - j) {
+      for (; i < to; i += 1, j += 1) walk(was[i], is[j], join(path, head + j), out);
+    } else {
+      for (; i < to; i += 1) out.push({ kind: 'removed', path: join(path, head + i), from: was[i] });
+      for (; j < at; j += 1) out.push({ kind: 'added', path: join(path, head + j), to: is[j] });
+    }
+    i = to + 1;
+    j = at + 1;
+  }
 }
 
 function walk(before, after, path, out) {

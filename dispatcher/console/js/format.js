@@ -44,6 +44,9 @@ export const number = (n) => (n === null || n === undefined ? '–' : grouped.fo
 /** A long id by its end: ULIDs of the same hour share their beginning. */
 export const shortId = (id) => (id && id.length > 14 ? `…${id.slice(-8)}` : id ?? '–');
 
+/** Whether a server made this id; people's own names are shown whole. */
+export const isUlid = (id) => /^[0-9A-HJKMNP-TV-Z]{26}$/.test(id);
+
 /** Names of statuses in the order of a life, with the sessions that can be acted upon. */
 export const STATUSES = ['starting', 'running', 'paused', 'stopping', 'stopped', 'completed', 'error'];
 export const isFinal = (status) => status === 'stopped' || status === 'completed';

@@ -122,8 +122,8 @@ export function Dialog({ title, onClose, children, actions, wide = false }) {
       onMouseDown=${(event) => { beside.current = event.target === ref.current; }}
       onClick=${(event) => { if (beside.current && event.target === ref.current) onClose(); }}>
       <div class="dialog-in">
-        <header><h2 tabindex="-1">${title}</h2>
-          <button type="button" class="button quiet icon-only" aria-label="Close" onClick=${onClose}><${Icon} name="close" /></button></header>
+        <div class="dialog-head"><h2 tabindex="-1">${title}</h2>
+          <button type="button" class="button quiet icon-only" aria-label="Close" onClick=${onClose}><${Icon} name="close" /></button></div>
         <div class="dialog-body">${children}</div>
         ${actions && html`<footer>${actions}</footer>`}
       </div>

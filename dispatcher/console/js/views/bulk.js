@@ -19,10 +19,11 @@ function words({ status, agent_id: agent, moniker }) {
   return parts.length ? parts.join(', ') : 'no filter: every session of this namespace';
 }
 
-function Result({ answer }) {
+function Result({ answer, chosen, verb }) {
   return html`
     <div class="bulk-result" role="status">
       <p><strong>${number(answer.accepted)}</strong> of ${plural(answer.matched)} accepted.</p>
+      ${chosen > answer.matched && html`<p>${number(chosen - answer.matched)} had nothing to ${verb} and ${chosen - answer.matched === 1 ? 'was' : 'were'} left alone.</p>`}
       ${answer.refused.length > 0 && html`
         <p>${number(answer.refused.length)} refused:</p>
         <ul>${answer.refused.slice(0, 50).map((one) => html`<li key=${one.session_id}><code title=${one.session_id}>${shortId(one.session_id)}</code> ${one.detail} <span class="faint">${one.code}</span></li>`)}</ul>
@@ -59,7 +60,7 @@ function BulkDialog({ action, picked, filter, onClose, onDone }) {
     : html`<${Copy} text=${curl('/api/sessions/bulk', { method: 'POST', body })} label="Copy as curl" icon="terminal" words="curl" /><span class="push"></span>
       <${Button} onClick=${close}>Cancel<//>
       <${Button} kind="primary" class="confirm" busy=${busy} onClick=${send}>${all ? `${verb} all that match` : `${verb} ${plural(picked.size)}`}<//>`}>
-      ${answer ? html`<${Result} answer=${answer} />` : html`
+      ${answer ? html`<${Result} answer=${answer} chosen=${all ? 0 : picked.size} verb=${action} />` : html`
         <${Choice} label="Which sessions" value=${scope} onChange=${setScope} options=${[['picked', `${number(picked.size)} selected`], ...(filter.q ? [] : [['all', 'All that match the filter']])]} />
         ${filter.q && html`<p class="hint">“All that match” works with status, agent and moniker; the text search chooses only what is shown.</p>`}
         ${all && html`<p>Filter: ${words(filter)}. This includes sessions that are not shown here.</p>`}

@@ -65,19 +65,22 @@ function place(error) {
   return { at, boxed: Boolean(error) && (rest > 0 || !Object.keys(at).length) };
 }
 
-function Limits({ form, set, at }) {
+const StateField = ({ form, set, at }) => html`
+  <${Field} id="c-state" label="State of the first step" hint="A JSON object. Empty: what the moniker starts with." error=${at.state}>
+    <${JsonEditor} id="c-state" rows=${3} value=${form.state} error=${at.state} onInput=${(text) => set('state', text)} /><//>`;
+
+function Limits({ form, set, at, withState }) {
   const input = (name, label, hint, props = {}) => html`
     <${Field} id=${`c-${name}`} label=${label} hint=${hint} error=${at[name]}>
       <input id=${`c-${name}`} inputmode="numeric" type="number" min="0" value=${form[name]} onInput=${(event) => set(name, event.target.value)} ...${props} /><//>`;
   return html`
     <details class="limits" open=${['stop', 'steps', 'runtime', 'interval', 'state'].some((name) => at[name])}>
-      <summary>Initial state and limits</summary>
-      <${Field} id="c-state" label="State of the first step" hint="A JSON object. Empty: what the moniker starts with." error=${at.state}>
-        <${JsonEditor} id="c-state" rows=${3} value=${form.state} error=${at.state} onInput=${(text) => set('state', text)} /><//>
+      <summary>${withState ? 'First state and limits' : 'Limits'}</summary>
+      ${withState && html`<${StateField} form=${form} set=${set} at=${at} />`}
       <div class="field-row">
         ${input('steps', 'At most steps', null, { placeholder: 'no limit' })}
         ${input('runtime', 'At most seconds', null, { placeholder: 'no limit' })}
-        ${input('interval', 'Pause between steps, ms', null, { placeholder: 'as the moniker' })}
+        ${input('interval', 'Interval, ms', null, { placeholder: 'as the moniker' })}
         <${Field} id="c-stop" label="When it is done" error=${at.stop}>
           <select id="c-stop" value=${form.stop} onChange=${(event) => set('stop', event.target.value)}>
             <option value="">as the moniker</option><option value="yes">end</option><option value="no">go on</option></select><//>
@@ -133,7 +136,8 @@ export function CreateDialog({ onClose, like }) {
           <textarea id="c-task" rows="4" value=${form.task} onInput=${(event) => set('task', event.target.value)}></textarea><//>`}
       <${Field} id="c-config" label="Config" hint="The moniker’s settings, a JSON object. May be empty." error=${at.config}>
         <${JsonEditor} id="c-config" rows=${Math.min(10, Math.max(3, form.config.split('\n').length))} value=${form.config} error=${at.config} onInput=${(text) => set('config', text)} /><//>
-      <${Limits} form=${form} set=${set} at=${at} />
+      ${known?.state && html`<${StateField} form=${form} set=${set} at=${at} />`}
+      <${Limits} form=${form} set=${set} at=${at} withState=${!known?.state} />
       ${placed.boxed && html`<${ProblemBox} error=${error} />`}
     <//>`;
 }

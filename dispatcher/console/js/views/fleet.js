@@ -14,7 +14,7 @@ const itemsOf = (answer) => (Array.isArray(answer) ? answer : answer?.items ?? [
 
 const seconds = (value) => (value === null ? '–' : value < 0.01 ? `${(value * 1000).toFixed(1)} ms` : duration(value * 1000));
 
-const Figure = ({ name, value, note, bad }) => html`<div class=${`number ${bad ? 'bad' : ''}`}><dt>${name}</dt><dd>${value}</dd>${note && html`<p>${note}</p>`}</div>`;
+const Figure = ({ name, value, note, bad }) => html`<div class=${`number ${bad ? 'bad' : ''}`}><dt>${name}</dt><dd>${value}</dd>${note && html`<dd class="note">${note}</dd>`}</div>`;
 
 function Health({ health }) {
   const { data } = health;
@@ -32,11 +32,11 @@ function Pulse({ health }) {
   const { data } = health;
   if (!data) return health.error ? null : html`<${Skeleton} rows=${2} />`;
   return html`<dl class="numbers">
-    <${Figure} name="Live sessions" value=${number(data.live_sessions)} note="in memory now" />
+    <${Figure} name="Live sessions" value=${number(data.live_sessions)} note="that have not ended" />
     <${Figure} name="Waiting actions" value=${number(data.pending_actions)} note="accepted, not applied" />
     <${Figure} name="Queue lag" value=${duration(data.queue_lag_ms)} note="age of the oldest action" bad=${data.queue_lag_ms > 2000} />
     <${Figure} name="Journal lag" value=${number(data.journal_lag_rows)} note="rows not archived yet" />
-    <${Figure} name="Shards owned" value=${`${number(data.shards_owned)} of ${number(data.shards)}`} note="by this process" />
+    <${Figure} name="Shards owned" value=${`${number(data.shards_owned)} of ${number(data.shards)}`} note="with a live owner" bad=${data.shards_owned < data.shards} />
   </dl>`;
 }
 

@@ -1,6 +1,6 @@
 /** The rows of the list. Every column has a fixed place, so live values move nothing. */
 import { html } from '../lib.js';
-import { ago, causeText, full, number, shortId } from '../format.js';
+import { ago, causeText, full, isUlid, number, shortId } from '../format.js';
 import { toSession } from '../router.js';
 import { useNow } from '../store.js';
 import { Copy, Status } from '../ui/parts.js';
@@ -13,8 +13,8 @@ function Row({ session, on, onPick, now }) {
       <td class="c-pick"><input type="checkbox" checked=${on} aria-label=${`Select ${agent} ${id}`}
         onChange=${(event) => onPick([id], event.target.checked)} /></td>
       <td class="c-status"><${Status} status=${status} /></td>
-      <td class="c-name"><a class="row-link" href=${toSession(id)} title=${`${agent} ${id}`}>${agent.length > 24 ? shortId(agent) : agent}</a>
-        <code title=${id}>${shortId(id)}</code><${Copy} text=${id} label="Copy session id" /></td>
+      <td class="c-name"><div><a class="row-link" href=${toSession(id)} title=${`${agent} ${id}`}>${isUlid(agent) ? shortId(agent) : agent}</a>
+        <code title=${id}>${shortId(id)}</code><${Copy} text=${id} label="Copy session id" /></div></td>
       <td class="c-moniker">${moniker}</td>
       <td class="c-iteration" title="Iteration of the last step">${iteration === null ? '–' : `#${number(iteration)}`}</td>
       <td class="c-cause" data-moniker=${moniker} title=${cause}>${cause}</td>

@@ -93,7 +93,7 @@ function StepBody({ step, offset, before }) {
       <${Said} step=${step} />
       ${step.error && html`<p class="step-error"><${Icon} name="warn" /><span>${step.error}</span></p>`}
       ${step.notes && html`<p class="notes">${step.notes}</p>`}
-      ${!open && changes && html`<button type="button" class="peek" onClick=${() => setOpen(true)} aria-label="Show what the step changed"><${Summary} changes=${changes} /></button>`}
+      ${!open && changes && html`<button type="button" class="peek" onClick=${() => setOpen(true)} title="Show what the step changed"><${Summary} changes=${changes} /></button>`}
       ${open && html`<${Details} step=${step} before=${before} />`}
     </li>`;
 }
