@@ -3,9 +3,13 @@ import { Component, html, useEffect, useMemo, useState } from '../lib.js';
 import { request } from '../api.js';
 import { diff } from '../diff.js';
 import { brief, clock, duration, full, number } from '../format.js';
+import { createStore } from '../store.js';
 import { Icon } from '../ui/icons.js';
 import { Json } from '../ui/json.js';
 import { Choice, Copy, ProblemBox } from '../ui/parts.js';
+
+/** How many steps are open on the page. */
+export const openSteps = createStore(0);
 
 /** Texts longer than this are cut until asked for. */
 const TEXT_CUT = 900;
@@ -78,6 +82,11 @@ function Said({ step }) {
 
 function StepBody({ step, offset, before }) {
   const [open, setOpen] = useState(false);
+  useEffect(() => {
+    if (!open) return undefined;
+    openSteps.set(openSteps.get() + 1);
+    return () => openSteps.set(openSteps.get() - 1);
+  }, [open]);
   const changes = useMemo(() => (before || step.iteration === 0 ? diff(before?.state ?? {}, step.state) : null), [step, before]);
   return html`
     <li class="step" data-step=${step.iteration} data-offset=${offset} data-outcome=${step.status}>

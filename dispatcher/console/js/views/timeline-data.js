@@ -21,7 +21,7 @@ const HIDDEN_MS = 20_000;
  */
 export function useTimeline(id, following, onEvent) {
   const [view, setView] = useState({ events: [], held: 0, loaded: false, link: 'connecting', error: null });
-  const store = useRef({ events: [], held: [], gap: false, batch: [], timer: 0, stream: null });
+  const store = useRef({ events: [], held: [], gap: false, batch: [], timer: 0, stream: null, parked: false });
   const follows = useRef(following);
   const told = useRef(onEvent);
   told.current = onEvent;
@@ -85,8 +85,9 @@ export function useTimeline(id, following, onEvent) {
     const change = async () => {
       const s = store.current;
       clearTimeout(hidden);
-      if (document.hidden) { hidden = setTimeout(() => s.stream?.stop(), HIDDEN_MS); return; }
-      if (!s.stream) return;
+      if (document.hidden) { hidden = setTimeout(() => { s.parked = true; s.stream?.stop(); }, HIDDEN_MS); return; }
+      if (!s.stream || !s.parked) return;
+      s.parked = false;
       const cursor = s.stream.cursor();
       const { session } = await request(`/api/sessions/${encodeURIComponent(id)}`).catch(() => ({}));
       if (session && session.last_offset - cursor > HELD_MAX) {

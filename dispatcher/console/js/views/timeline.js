@@ -2,11 +2,13 @@
 import { html, useEffect, useMemo, useRef, useState } from '../lib.js';
 import { clock, full, number, shortId } from '../format.js';
 import { useKeys } from '../keys.js';
+import { useStore } from '../store.js';
 import { Icon } from '../ui/icons.js';
 import { Button, Command, Empty, ProblemBox, Skeleton } from '../ui/parts.js';
-import { Step } from './step.js';
+import { openSteps, Step } from './step.js';
 
-const SCROLLED_PX = 240;
+/** The start of the timeline is out of sight above this place of the window. */
+const TOP_PX = 40;
 
 const LINK_WORDS = { connecting: 'connecting', live: 'live', lost: 'reconnecting', ended: 'ended' };
 
@@ -32,11 +34,11 @@ function EventLine({ event }) {
     </li>`;
 }
 
-/** Follows while the reader is at the top, and stops when they scroll into the past. */
+/** Whether the reader has scrolled into the past. */
 function useScrolled() {
   const [scrolled, setScrolled] = useState(false);
   useEffect(() => {
-    const watch = () => setScrolled(scrollY > SCROLLED_PX);
+    const watch = () => setScrolled((document.querySelector('.timeline')?.getBoundingClientRect().top ?? TOP_PX) < TOP_PX);
     watch();
     addEventListener('scroll', watch, { passive: true });
     return () => removeEventListener('scroll', watch);
@@ -59,18 +61,19 @@ function Older({ first, older }) {
     <${Button} busy=${busy} onClick=${load} id="older">Show older<//> <span class="faint">${number(first - 1)} before this</span></div>`;
 }
 
-/** Whether the timeline takes new events in now. */
+/** Whether the timeline takes new events in now: not while someone reads older or opened steps. */
 export function useFollowing() {
   const scrolled = useScrolled();
   const [wanted, setWanted] = useState(true);
-  return { following: wanted && !scrolled, wanted, setWanted };
+  const opened = useStore(openSteps);
+  return { following: wanted && !scrolled && opened === 0, wanted, setWanted };
 }
 
 /** @param {{id: string, timeline: object, follow: object, status: string}} props */
 export function Timeline({ id, timeline, follow, status }) {
   const { events, held, loaded, link, error, older, release } = timeline;
   const { wanted, setWanted } = follow;
-  const list = useRef(null);
+  const section = useRef(null);
   const rows = useMemo(() => {
     let before = null;
     const paired = events.map((event) => {
@@ -82,9 +85,9 @@ export function Timeline({ id, timeline, follow, status }) {
     return paired.reverse();
   }, [events]);
   useKeys({ f: () => setWanted(!wanted) });
-  const jump = () => { scrollTo({ top: 0 }); release(); };
+  const jump = () => { section.current.scrollIntoView(); release(); };
   return html`
-    <section class="timeline" aria-label="Timeline">
+    <section ref=${section} class="timeline" aria-label="Timeline">
       <header>
         <h2>Timeline</h2>
         <span class="link-state" data-link=${link}><i></i>${LINK_WORDS[link]}</span>
@@ -98,7 +101,7 @@ export function Timeline({ id, timeline, follow, status }) {
     : !rows.length && !error ? html`<${Empty} title="Nothing has happened yet">
         <p>${status === 'starting' ? 'The create action is accepted; the first step appears here by itself.' : 'The first step appears here by itself.'} To follow it in a terminal:</p>
         <${Command} text=${`stepfleet tail ${id}`} /><//>`
-      : html`<ol ref=${list}>${rows.map(({ event, before }) => (event.type === 'step'
+      : html`<ol>${rows.map(({ event, before }) => (event.type === 'step'
         ? html`<${Step} key=${event.offset} step=${event.step} offset=${event.offset} before=${before} />`
         : html`<${EventLine} key=${event.offset} event=${event} />`))}</ol>`}
       ${rows.length > 0 && html`<${Older} first=${events[0].offset} older=${older} />`}
