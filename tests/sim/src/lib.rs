@@ -1,1 +1,16 @@
+//! The whole fleet on one thread: real workers on fake ports, a paused clock, and seeded faults.
+//! After each run an oracle checks the invariants of `domain::invariant`. A seed reproduces a run.
 
+mod chaos;
+mod clients;
+mod fleet;
+mod oracle;
+mod plan;
+mod quiet;
+mod run;
+mod world;
+
+pub use oracle::Finding;
+pub use plan::Plan;
+pub use run::{Failed, Passed, run_plan, run_seed};
+pub use world::World;

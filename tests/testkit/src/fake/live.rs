@@ -13,15 +13,29 @@ const BUFFER: usize = 256;
 pub struct LocalLive {
     sender: broadcast::Sender<Notice>,
     published: Arc<Mutex<Vec<Notice>>>,
+    objections: Arc<Mutex<Vec<String>>>,
+    witness: Option<Witness>,
 }
+
+/// Looks at each notice at the moment it leaves; `Some` = why it must not.
+pub type Witness = Arc<dyn Fn(&Notice) -> Option<String> + Send + Sync>;
 
 impl Default for LocalLive {
     fn default() -> Self {
-        Self { sender: broadcast::Sender::new(BUFFER), published: Arc::default() }
+        Self { sender: broadcast::Sender::new(BUFFER), published: Arc::default(), objections: Arc::default(), witness: None }
     }
 }
 
 impl LocalLive {
+    pub fn with_witness(self, witness: Witness) -> Self {
+        Self { witness: Some(witness), ..self }
+    }
+
+    /// What the witness had to say.
+    pub fn objections(&self) -> Vec<String> {
+        self.objections.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
     /// Every notice so far, in order.
     pub fn published(&self) -> Vec<Notice> {
         self.published.lock().unwrap_or_else(PoisonError::into_inner).clone()
@@ -32,6 +46,8 @@ impl LocalLive {
 impl Live for LocalLive {
     fn publish(&self, notices: Vec<Notice>) {
         for notice in notices {
+            let objection = self.witness.as_ref().and_then(|witness| witness(&notice));
+            self.objections.lock().unwrap_or_else(PoisonError::into_inner).extend(objection);
             self.published.lock().unwrap_or_else(PoisonError::into_inner).push(notice.clone());
             // No receiver is no error: a notice is a hint.
             let _ = self.sender.send(notice);

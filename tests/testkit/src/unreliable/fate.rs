@@ -124,7 +124,7 @@ impl Faults {
         let _ = self.0.dead.subscribe().wait_for(|dead| *dead).await;
     }
 
-    /// All calls hang for this long, then go on: a stopped process, a partition.
+    /// Calls of its own services hang for this long, then go on: a partition.
     pub fn freeze(&self, length: Duration) {
         self.0.trace.note(&self.0.name, format!("freezes for {} ms", length.as_millis()));
         self.lock().frozen_until = Some(Instant::now() + length);
@@ -182,20 +182,30 @@ impl Faults {
         result
     }
 
-    /// One call that cannot fail, of a process that can.
+    /// One call to the outside world, of a process that may crash. A freeze cuts a process off its
+    /// own services only: one that is stopped between its last look at the lease and its call, and
+    /// calls when it wakes, cannot be told from a slow network.
     pub async fn pass<T>(&self, what: &'static str, perform: impl Future<Output = T> + Send) -> T {
-        let number = self.enter(what).await;
+        self.living().await;
+        let number = self.count(what).await;
         let result = perform.await;
-        self.leave(number).await;
+        let crash = self.lock().crash;
+        self.crash_if(crash, CrashPoint { call: number, side: Side::After }).await;
+        self.living().await;
         result
+    }
+
+    /// Hangs forever if the process is dead.
+    async fn living(&self) {
+        if self.is_dead() {
+            std::future::pending::<()>().await;
+        }
     }
 
     /// Hangs forever if the process is dead, and for a while if it is frozen.
     pub async fn alive(&self) {
         loop {
-            if self.is_dead() {
-                std::future::pending::<()>().await;
-            }
+            self.living().await;
             let frozen_until = self.lock().frozen_until.filter(|until| Instant::now() < *until);
             match frozen_until {
                 Some(until) => tokio::time::sleep_until(until).await,
@@ -206,6 +216,10 @@ impl Faults {
 
     async fn enter(&self, what: &'static str) -> u64 {
         self.alive().await;
+        self.count(what).await
+    }
+
+    async fn count(&self, what: &'static str) -> u64 {
         let (number, crash) = {
             let mut state = self.lock();
             state.calls += 1;

@@ -1,9 +1,11 @@
 //! What an oracle may see that no port shows.
 
+use std::sync::Arc;
+
 use domain::effect::{EffectRow, EffectState};
 use schemas::action::Lane;
 use schemas::id::{ActionId, SessionKey};
-use schemas::record::JournalRow;
+use schemas::record::{Entry, JournalRow};
 use schemas::session::SessionRow;
 
 use super::MemStore;
@@ -36,6 +38,11 @@ impl MemStore {
     /// Number of commits so far.
     pub fn commit_count(&self) -> usize {
         self.transaction().commit_log.len()
+    }
+
+    /// Whether this very entry has been committed.
+    pub fn is_committed(&self, entry: &Arc<Entry>) -> bool {
+        self.transaction().commit_log.iter().rev().any(|commit| Arc::ptr_eq(&commit.entry, entry))
     }
 
     /// Every claim since the beginning.

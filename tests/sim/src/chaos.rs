@@ -1,0 +1,57 @@
+//! Blows of fate while the clients act.
+
+use std::time::Duration;
+
+use testkit::unreliable::{CrashPoint, Port, Side};
+
+use crate::fleet::{Machine, Process};
+use crate::world::World;
+
+/// Strikes until the future is dropped.
+pub async fn strike(world: &World, machines: &[Machine]) {
+    let dice = world.dice.fork();
+    let mean_ms = world.plan.chaos_ms;
+    if mean_ms == 0 {
+        std::future::pending::<()>().await;
+    }
+    loop {
+        tokio::time::sleep(Duration::from_millis(dice.range(1..2 * mean_ms))).await;
+        let length = Duration::from_millis(dice.range(100..8_000));
+        match dice.index(14) {
+            0 => world.queue.outage(length),
+            1 => {
+                for machine in machines {
+                    on(machine, |process| process.faults.outage(&Port::STORE, length));
+                }
+            }
+            2 => dice.pick(machines).renew(),
+            _ => on(dice.pick(machines), |process| harm(&dice, process, length)),
+        }
+    }
+}
+
+fn on(machine: &Machine, act: impl FnOnce(Process)) {
+    if let Some(process) = machine.process() {
+        act(process);
+    }
+}
+
+fn harm(dice: &testkit::dice::Dice, process: Process, length: Duration) {
+    let faults = process.faults;
+    match dice.index(9) {
+        0 => faults.crash(),
+        1..=3 => {
+            let side = if dice.chance(0.5) { Side::Before } else { Side::After };
+            faults.crash_at(CrashPoint { call: faults.calls() + dice.range(1..40), side });
+        }
+        4 => faults.freeze(length),
+        // A worker that goes on without knowing that its leases run out.
+        5 => faults.outage(&[Port::Leases], length),
+        6 => faults.outage(&[Port::Commits], length),
+        7 => faults.outage(&[Port::Archive, Port::Queue], length),
+        _ => {
+            let by_ms = dice.range(0..40_000) as i64 - 20_000;
+            process.clock.jump(by_ms);
+        }
+    }
+}
