@@ -15,7 +15,7 @@ mod tests;
 pub mod view;
 
 pub use events::{EventsPage, StreamItem, events};
-pub use snapshot::snapshot;
+pub use snapshot::{snapshot, step_result};
 pub use steps::{StepsOf, StepsPage, StepsQuery, steps};
 
 /// Journal entries fetched at a time; each holds up to `limits::RUN_AHEAD_STEPS_MAX` steps.

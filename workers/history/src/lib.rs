@@ -1,1 +1,20 @@
+//! History in LanceDB: steps, events and snapshots, for good. One writer (the archivist) appends
+//! large batches; any number of readers query. Nothing of LanceDB or Arrow leaves this crate.
 
+mod append;
+mod archive;
+mod cells;
+mod failure;
+mod fsync;
+mod maintain;
+mod marks;
+mod open;
+mod predicate;
+mod query;
+mod snapshots;
+mod table;
+#[cfg(test)]
+mod tests;
+
+pub use archive::LanceArchive;
+pub use open::{OpenError, OpenOptions};

@@ -1,0 +1,155 @@
+//! The archive as one value: its tables, and what its writer knows.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use domain::failure::Failure;
+use domain::ports::{Archive, ArchiveBatch, EventRow, StepQuery, Watermarks};
+use lance::Dataset;
+use schemas::id::SessionKey;
+use schemas::record::{Snapshot, StoredStep};
+use tokio::sync::Mutex;
+
+use crate::failure::{of_lance, of_lancedb};
+use crate::maintain::Upkeep;
+use crate::marks::Marks;
+use crate::open::{OpenError, OpenOptions, connect};
+use crate::table::Table;
+use crate::table::events::{EVENTS, LogRow};
+use crate::table::state::{STATE, StateRow};
+use crate::table::steps::{STEPS, StepRow};
+
+/// LanceDB behind the port. Cheap to clone; clones are the same archive.
+#[derive(Clone)]
+pub struct LanceArchive(pub(crate) Arc<Tables>);
+
+pub(crate) struct Tables {
+    pub steps: Handle<StepRow>,
+    pub events: Handle<LogRow>,
+    pub state: Handle<StateRow>,
+    /// One writer at a time, in this process. Between processes it is the archivist's lease.
+    pub writer: Mutex<Writer>,
+    pub keep_versions: Duration,
+}
+
+/// An open table with its declaration.
+pub(crate) struct Handle<R: 'static> {
+    pub declared: &'static Table<R>,
+    pub table: lancedb::Table,
+}
+
+/// What the writer knows of each table.
+#[derive(Default)]
+pub(crate) struct Writer {
+    pub steps: Written,
+    pub events: Written,
+    pub state: Written,
+}
+
+#[derive(Default)]
+pub(crate) struct Written {
+    /// `None` = not read yet, or a commit ended unknown.
+    pub marks: Option<Marks>,
+    /// Version of the table after our last commit.
+    pub version: u64,
+    pub upkeep: Upkeep,
+}
+
+impl LanceArchive {
+    /// Opens the archive at a path, or creates it there.
+    pub async fn open(uri: &str, options: OpenOptions) -> Result<Self, OpenError> {
+        let place = connect(uri, &options).await?;
+        let tables = Tables {
+            steps: Handle { declared: &STEPS, table: place.table(&STEPS).await? },
+            events: Handle { declared: &EVENTS, table: place.table(&EVENTS).await? },
+            state: Handle { declared: &STATE, table: place.table(&STATE).await? },
+            writer: Mutex::default(),
+            keep_versions: options.keep_versions,
+        };
+        tracing::debug!(path = %place.path().display(), "archive open");
+        Ok(Self(Arc::new(tables)))
+    }
+
+    /// Runs a write to its end even if the caller goes away: half a commit is then no concern of
+    /// the next writer in this process.
+    async fn to_the_end<T: Send + 'static>(
+        write: impl Future<Output = Result<T, Failure>> + Send + 'static,
+    ) -> Result<T, Failure> {
+        match tokio::spawn(write).await {
+            Ok(done) => done,
+            Err(error) => Err(Failure::in_doubt(format!("the archive's writer ended: {error}"))),
+        }
+    }
+}
+
+impl<R> Handle<R> {
+    pub fn name(&self) -> &'static str {
+        self.declared.name
+    }
+
+    /// The table as of its newest version that this handle knows.
+    pub async fn dataset(&self) -> Result<Arc<Dataset>, Failure> {
+        let wrapper = self.table.dataset().ok_or_else(|| Failure::internal("the table is not a local one"))?;
+        wrapper.get().await.map_err(|error| of_lancedb(self.name(), &error))
+    }
+
+    /// The table as of its newest version.
+    pub async fn newest(&self) -> Result<Arc<Dataset>, Failure> {
+        self.table.checkout_latest().await.map_err(|error| of_lancedb(self.name(), &error))?;
+        self.dataset().await
+    }
+
+    /// Lets readers of this handle see a version that was committed without it.
+    pub fn adopt(&self, dataset: Dataset) {
+        if let Some(wrapper) = self.table.dataset() {
+            wrapper.update(dataset);
+        }
+    }
+}
+
+#[async_trait]
+impl Archive for LanceArchive {
+    async fn append(&self, batch: &ArchiveBatch) -> Result<(), Failure> {
+        let rows = crate::append::in_order(batch)?;
+        let tables = self.0.clone();
+        Self::to_the_end(async move { tables.append(rows).await }).await
+    }
+
+    async fn watermarks(&self) -> Result<Watermarks, Failure> {
+        let mut writer = self.0.writer.lock().await;
+        let writer = &mut *writer;
+        let steps = self.0.steps.marks(&mut writer.steps).await?;
+        let events = self.0.events.marks(&mut writer.events).await?;
+        let state = self.0.state.marks(&mut writer.state).await?;
+        Ok(Marks::lowest(&[&steps, &events, &state]))
+    }
+
+    async fn steps(&self, query: &StepQuery) -> Result<Vec<StoredStep>, Failure> {
+        self.0.steps(query).await
+    }
+
+    async fn events(&self, key: &SessionKey, after: u64, limit: usize) -> Result<Vec<EventRow>, Failure> {
+        self.0.events(key, after, limit).await
+    }
+
+    async fn steps_after_offset(&self, key: &SessionKey, after: u64, limit: usize) -> Result<Vec<StoredStep>, Failure> {
+        self.0.steps_after_offset(key, after, limit).await
+    }
+
+    async fn snapshot(&self, key: &SessionKey) -> Result<Option<Snapshot>, Failure> {
+        self.0.snapshot(key).await
+    }
+
+    async fn maintain(&self) -> Result<(), Failure> {
+        let tables = self.0.clone();
+        Self::to_the_end(async move { tables.maintain().await }).await
+    }
+
+    async fn ping(&self) -> Result<(), Failure> {
+        for dataset in [self.0.steps.dataset().await?, self.0.events.dataset().await?, self.0.state.dataset().await?] {
+            dataset.latest_version_id().await.map_err(|error| of_lance("looking at the archive", &error))?;
+        }
+        Ok(())
+    }
+}

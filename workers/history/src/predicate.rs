@@ -1,0 +1,85 @@
+//! Predicates and orders from typed values. No text of a caller ever becomes part of an expression.
+
+use domain::ports::{StepPlace, StepQuery};
+use lancedb::expr::{DfExpr, col, lit};
+use lancedb::query::ColumnOrdering;
+use schemas::id::SessionKey;
+
+fn number(value: u64) -> DfExpr {
+    lit(i64::try_from(value).unwrap_or(i64::MAX))
+}
+
+/// Rows of one session.
+pub fn of_session(key: &SessionKey) -> DfExpr {
+    // The session first: it has the index.
+    col("session_id").eq(lit(key.session_id.as_str())).and(col("namespace").eq(lit(key.namespace.as_str())))
+}
+
+/// Rows of one session behind an offset.
+pub fn after_offset(key: &SessionKey, after: u64) -> DfExpr {
+    of_session(key).and(col("event_offset").gt(number(after)))
+}
+
+/// Rows whose session is one of these, in whatever namespace.
+pub fn of_sessions<'k>(keys: impl Iterator<Item = &'k SessionKey>) -> DfExpr {
+    lancedb::expr::is_in(col("session_id"), keys.map(|key| lit(key.session_id.as_str())).collect())
+}
+
+/// What a query asks for; `None` = everything.
+pub fn of_query(query: &StepQuery) -> Option<DfExpr> {
+    let mut parts = Vec::new();
+    parts.extend(query.session.as_ref().map(of_session));
+    parts.extend(query.agent_id.as_ref().map(|agent| col("agent_id").eq(lit(agent.as_str()))));
+    parts.extend(query.namespace.as_ref().map(|ns| col("namespace").eq(lit(ns.as_str()))));
+    parts.extend(query.min_iteration.map(|min| col("iteration").gt_eq(number(min))));
+    parts.extend(query.max_iteration.map(|max| col("iteration").lt_eq(number(max))));
+    parts.extend(query.since_ms.map(|since| col("created_at_ms").gt_eq(lit(since))));
+    parts.extend(query.status.map(|status| col("status").eq(lit(status.as_str()))));
+    parts.extend(query.after.as_ref().map(|after| behind(query, after)));
+    parts.into_iter().reduce(DfExpr::and)
+}
+
+/// `(first, second, session)` follows the place, written out: a row value has no index either.
+fn behind(query: &StepQuery, place: &StepPlace) -> DfExpr {
+    let [first, second, third] = columns(query);
+    let value = |name: &str| match name {
+        "iteration" => number(place.iteration),
+        "created_at_ms" => lit(place.created_at_ms),
+        _ => lit(place.session_id.as_str()),
+    };
+    let beyond = |name: &str| {
+        let (column, value) = (col(name), value(name));
+        if query.descending { column.lt(value) } else { column.gt(value) }
+    };
+    let at = |name: &str| col(name).eq(value(name));
+    let rest = beyond(second).or(at(second).and(beyond(third)));
+    beyond(first).or(at(first).and(rest))
+}
+
+/// The columns that a query orders by.
+fn columns(query: &StepQuery) -> [&'static str; 3] {
+    if query.by_time {
+        ["created_at_ms", "iteration", "session_id"]
+    } else {
+        ["iteration", "created_at_ms", "session_id"]
+    }
+}
+
+pub fn order_of(query: &StepQuery) -> Vec<ColumnOrdering> {
+    let ordering = |name: &str| {
+        if query.descending {
+            ColumnOrdering::desc_nulls_first(name.to_owned())
+        } else {
+            ColumnOrdering::asc_nulls_last(name.to_owned())
+        }
+    };
+    columns(query).map(ordering).into()
+}
+
+pub fn ascending(name: &str) -> Vec<ColumnOrdering> {
+    vec![ColumnOrdering::asc_nulls_last(name.to_owned())]
+}
+
+pub fn descending(name: &str) -> Vec<ColumnOrdering> {
+    vec![ColumnOrdering::desc_nulls_first(name.to_owned())]
+}
