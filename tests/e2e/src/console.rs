@@ -9,6 +9,10 @@ use webdriver::{Result, WebDriver};
 
 use crate::harness::Harness;
 
+/// Keys without a character (W3C WebDriver, 17.4.2).
+const ENTER: &str = "\u{E007}";
+const ESCAPE: &str = "\u{E00C}";
+
 /// A fleet and a browser that looks at it.
 struct Scene {
     fleet: Harness,
@@ -175,7 +179,8 @@ async fn one_session_is_watched_and_controlled() -> Result<()> {
     browser.see(".link-state", "live").await?;
     let first = browser.wait("document.querySelector('.step')?.dataset.step").await?;
     browser.wait(&format!("Number(document.querySelector('.step').dataset.step) >= Number({first}) + 3")).await?;
-    let shown = browser.script("return [...document.querySelectorAll('.step')].map((s) => Number(s.dataset.step))").await?;
+    let shown =
+        browser.script("return [...document.querySelectorAll('.step')].map((s) => Number(s.dataset.step))").await?;
     let shown: Vec<u64> = serde_json::from_value(shown).expect("iterations");
     assert!(shown.windows(2).all(|pair| pair[0] == pair[1] + 1), "newest first, no gap, no repeat: {shown:?}");
 
@@ -239,30 +244,35 @@ async fn a_session_is_created_and_mistakes_are_shown_at_their_field() -> Result<
     Ok(())
 }
 
+/// What a view shows once it has everything.
+const SESSION_READY: &str = "document.querySelector('.link-state[data-link=ended]')
+    && document.querySelector('.step') && document.querySelector('.why ol')";
+const FLEET_READY: &str = "document.querySelector('.shards .cells')
+    && document.querySelector('.workers') && document.querySelector('.numbers.flat')";
+const SIDEWAYS: &str = "return document.documentElement.scrollWidth - document.documentElement.clientWidth";
+const PAPER: &str = "return getComputedStyle(document.body).backgroundColor";
+
 #[tokio::test]
 async fn every_view_fits_laptops_and_phones_in_both_themes() -> Result<()> {
     let scene = Scene::open().await;
     let browser = &scene.browser;
     let long = "a".repeat(100);
-    let session = scene
-        .create(&unique(&long[..90]), json!({"moniker": "count", "config": {"until": 3}, "state": {"long": long.repeat(5)}}))
-        .await;
+    let payload = json!({"moniker": "count", "config": {"until": 3}, "state": {"long": long.repeat(5)}});
+    let session = scene.create(&unique(&long[..90]), payload).await;
     scene.log_in().await?;
+    let one = format!("#/sessions/{session}");
+    let views = [("#/sessions", "document.querySelector('tbody tr')"), (&one, SESSION_READY), ("#/fleet", FLEET_READY)];
     let mut papers = Vec::new();
     for (width, height) in [(1440, 900), (1280, 800), (390, 844)] {
         for theme in ["light", "dark"] {
             browser.screen(width, height, theme).await?;
-            for (hash, ready) in [
-                ("#/sessions".to_owned(), "document.querySelector('tbody tr')"),
-                (format!("#/sessions/{session}"), "document.querySelector('.link-state[data-link=ended]') && document.querySelector('.step') && document.querySelector('.why ol')"),
-                ("#/fleet".to_owned(), "document.querySelector('.shards .cells') && document.querySelector('.workers') && document.querySelector('.numbers.flat')"),
-            ] {
-                scene.show(&hash).await?;
+            for (hash, ready) in views {
+                scene.show(hash).await?;
                 browser.wait(ready).await?;
-                let over = browser.script("return document.documentElement.scrollWidth - document.documentElement.clientWidth").await?;
+                let over = browser.script(SIDEWAYS).await?;
                 assert_eq!(over, 0, "{hash} at {width} px, {theme}: no sideways scrolling");
             }
-            papers.push(browser.script("return getComputedStyle(document.body).backgroundColor").await?);
+            papers.push(browser.script(PAPER).await?);
         }
     }
     assert_eq!(papers[0], papers[2], "one light theme");
@@ -270,9 +280,47 @@ async fn every_view_fits_laptops_and_phones_in_both_themes() -> Result<()> {
 
     // The button overrules the system: from its dark to light.
     browser.click("#theme").await?;
-    let chosen = browser.script("return getComputedStyle(document.body).backgroundColor").await?;
-    assert_eq!(chosen, papers[0], "the chosen theme is light");
+    assert_eq!(browser.script(PAPER).await?, papers[0], "the chosen theme is light");
     assert!(browser.screenshot().await?.len() > 10_000, "the page is painted");
+    scene.assert_no_complaints().await;
+    Ok(())
+}
+
+#[tokio::test]
+async fn everything_is_reached_by_keys_and_the_past_on_demand() -> Result<()> {
+    let scene = Scene::open().await;
+    let browser = &scene.browser;
+    let agent = unique("keys");
+    let session = scene.create(&agent, json!({"moniker": "count", "config": {"until": 250}})).await;
+    scene.log_in().await?;
+    browser.see(&row(&session, ".status"), "completed").await?;
+
+    browser.press("/").await?;
+    browser.wait("document.activeElement.id === 'search'").await?;
+    browser.press(&agent).await?;
+    browser.wait("document.querySelectorAll('tbody tr').length === 1").await?;
+    browser.script("document.activeElement.blur()").await?;
+    browser.press("?").await?;
+    browser.see("dialog", "Interrupt with guidance").await?;
+    browser.press(ESCAPE).await?;
+    browser.wait("!document.querySelector('dialog')").await?;
+    browser.press("j").await?;
+    browser.press(ENTER).await?;
+    browser.see(".who h1", &agent).await?;
+
+    // The newest events are read at first; the rest in order, down to the very first.
+    browser.see(".link-state", "ended").await?;
+    browser.wait("document.querySelector('.step')?.dataset.step === '249'").await?;
+    while browser.script("return Boolean(document.querySelector('#older'))").await? == true {
+        let shown = browser.script("return document.querySelectorAll('.timeline li').length").await?;
+        browser.click("#older").await?;
+        browser.wait(&format!("document.querySelectorAll('.timeline li').length > {shown}")).await?;
+    }
+    let offsets = "return [...document.querySelectorAll('.timeline li')].map((line) => Number(line.dataset.offset))";
+    let offsets: Vec<u64> = serde_json::from_value(browser.script(offsets).await?).expect("offsets");
+    assert!(offsets.windows(2).all(|pair| pair[0] == pair[1] + 1), "no gap, no repeat: {offsets:?}");
+    assert_eq!(offsets.last(), Some(&1));
+    assert_eq!(browser.script("return document.querySelectorAll('.step').length").await?, 250);
     scene.assert_no_complaints().await;
     Ok(())
 }

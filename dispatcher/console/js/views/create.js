@@ -97,7 +97,8 @@ export function CreateDialog({ onClose, like }) {
   const known = monikerOf(form.moniker);
   const placed = place(error);
   const at = { ...placed.at, ...wrong };
-  const set = (name, value) => { setForm((old) => ({ ...old, [name]: value })); setError(null); };
+  // What the server said stays until the next try, so that nothing moves while it is corrected.
+  const set = (name, value) => setForm((old) => ({ ...old, [name]: value }));
   const choose = (name) => {
     const next = monikerOf(name);
     setForm((old) => ({ ...old, moniker: name, config: pretty(next?.config), state: pretty(next?.state) }));

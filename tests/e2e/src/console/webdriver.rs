@@ -31,6 +31,9 @@ const FLAGS: &[&str] = &[
     "--hide-scrollbars",
 ];
 
+/// Control and A, then all modifiers released.
+const SELECT_ALL: &str = "\u{E009}a\u{E000}";
+
 /// What went wrong, with what was asked of the browser.
 #[derive(Debug)]
 pub struct Failure(String);
@@ -152,7 +155,7 @@ impl WebDriver {
         match self.ask("/execute/async", json!({"script": script, "args": []})).await {
             Ok(value) => Ok(value),
             Err(error) => {
-                let page = self.script("return location.pathname + '\\n' + document.body.innerText").await;
+                let page = self.script("return location.pathname + '\\n' + (document.querySelector('dialog') ?? document.body).innerText").await;
                 let page = page.unwrap_or_default();
                 let page: String = page.as_str().unwrap_or_default().chars().take(1500).collect();
                 Err(failure(format!("waited for {expression} on the page:\n{page}\n"), error))
@@ -173,11 +176,11 @@ impl WebDriver {
         self.ask(&format!("/element/{element}/click"), json!({})).await.map(drop)
     }
 
-    /// Replaces the text of a field, key by key.
+    /// Replaces the text of a field, key by key as a user does: emptying it behind the page's back
+    /// (WebDriver's `clear`) may be undone by the next rendering.
     pub async fn fill(&self, css: &str, text: &str) -> Result<()> {
         let element = self.find(css).await?;
-        self.ask(&format!("/element/{element}/clear"), json!({})).await?;
-        self.ask(&format!("/element/{element}/value"), json!({"text": text})).await.map(drop)
+        self.ask(&format!("/element/{element}/value"), json!({"text": format!("{SELECT_ALL}{text}")})).await.map(drop)
     }
 
     /// Presses keys where the focus is.
