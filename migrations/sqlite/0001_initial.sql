@@ -1,0 +1,138 @@
+-- The store of an installation: ledger, session registry, journal, ownership, tokens.
+-- Times are milliseconds since the Unix epoch. Ids are unique within a namespace only.
+
+-- One row: what was fixed when the store was created.
+CREATE TABLE meta (
+    id            INTEGER PRIMARY KEY CHECK (id = 1),
+    shards        INTEGER NOT NULL CHECK (shards BETWEEN 1 AND 1024),
+    version       TEXT    NOT NULL,
+    created_at_ms INTEGER NOT NULL
+) STRICT;
+
+-- Ownership, and the ends of each shard's journal.
+CREATE TABLE shards (
+    shard          INTEGER PRIMARY KEY,
+    owner          TEXT,
+    epoch          INTEGER NOT NULL DEFAULT 0,
+    lease_until_ms INTEGER NOT NULL DEFAULT 0,
+    seq            INTEGER NOT NULL DEFAULT 0,
+    archived_seq   INTEGER NOT NULL DEFAULT 0 CHECK (archived_seq <= seq)
+) STRICT;
+
+CREATE TABLE workers (
+    worker_id       TEXT PRIMARY KEY,
+    host            TEXT    NOT NULL,
+    version         TEXT    NOT NULL,
+    roles           TEXT    NOT NULL,
+    draining        INTEGER NOT NULL,
+    heartbeat_at_ms INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+
+-- The hot row of a session: rewritten by every commit, so it stays small. `head` is the whole
+-- head as JSON; the columns beside it are what SQL filters on or guards with.
+CREATE TABLE sessions (
+    namespace       TEXT    NOT NULL,
+    session_id      TEXT    NOT NULL,
+    agent_id        TEXT    NOT NULL,
+    shard           INTEGER NOT NULL,
+    moniker         TEXT    NOT NULL,
+    conversation_id TEXT,
+    created_at_ms   INTEGER NOT NULL,
+    status          TEXT    NOT NULL,
+    steps           INTEGER NOT NULL,
+    next_offset     INTEGER NOT NULL,
+    wake_at_ms      INTEGER,
+    control_seq     INTEGER NOT NULL,
+    work_seq        INTEGER NOT NULL,
+    head            TEXT    NOT NULL,
+    PRIMARY KEY (namespace, session_id)
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX sessions_wake ON sessions (shard, wake_at_ms, namespace, session_id) WHERE wake_at_ms IS NOT NULL;
+CREATE INDEX sessions_newest ON sessions (namespace, created_at_ms DESC, session_id DESC);
+CREATE INDEX sessions_of_agent ON sessions (namespace, agent_id, created_at_ms DESC, session_id DESC);
+CREATE INDEX sessions_status ON sessions (namespace, status, created_at_ms DESC, session_id DESC);
+
+-- The cold part of a session: up to a megabyte that never changes, kept out of the hot row.
+CREATE TABLE session_specs (
+    namespace  TEXT NOT NULL,
+    session_id TEXT NOT NULL,
+    spec       TEXT NOT NULL,
+    PRIMARY KEY (namespace, session_id),
+    FOREIGN KEY (namespace, session_id) REFERENCES sessions (namespace, session_id)
+) STRICT;
+
+-- The ledger. A row without session_id was refused before a session was found.
+CREATE TABLE actions (
+    id              INTEGER PRIMARY KEY,
+    namespace       TEXT    NOT NULL,
+    action_id       TEXT    NOT NULL,
+    type            TEXT    NOT NULL,
+    session_id      TEXT,
+    agent_id        TEXT,
+    shard           INTEGER,
+    lane            TEXT    NOT NULL,
+    session_seq     INTEGER,
+    accepted_at_ms  INTEGER NOT NULL,
+    published_at_ms INTEGER,
+    processed_at_ms INTEGER,
+    outcome         TEXT,
+    code            TEXT,
+    error           TEXT,
+    urgency         TEXT    NOT NULL,
+    actor           TEXT    NOT NULL,
+    body_hash       BLOB    NOT NULL CHECK (length(body_hash) = 32),
+    payload         TEXT    NOT NULL,
+    metadata        TEXT    NOT NULL,
+    UNIQUE (namespace, action_id),
+    CHECK ((processed_at_ms IS NULL) = (outcome IS NULL)),
+    CHECK (processed_at_ms IS NOT NULL OR (session_id IS NOT NULL AND shard IS NOT NULL AND session_seq > 0))
+) STRICT;
+
+-- Partial, so that finished work costs nothing: the scans see only what is left to do. The last two
+-- columns answer scans and counts from the index alone.
+CREATE INDEX actions_pending
+    ON actions (shard, namespace, session_id, lane, session_seq, accepted_at_ms, processed_at_ms)
+    WHERE processed_at_ms IS NULL;
+CREATE INDEX actions_unpublished ON actions (accepted_at_ms) WHERE processed_at_ms IS NULL AND published_at_ms IS NULL;
+CREATE INDEX actions_processed ON actions (processed_at_ms) WHERE processed_at_ms IS NOT NULL;
+
+-- Committed entries that history does not have yet, plus a grace period. Rows are appended at the
+-- end of one B-tree, whatever their shard: a clustered (shard, seq) key has one point of insertion
+-- per shard and half-filled pages.
+CREATE TABLE journal (
+    id              INTEGER PRIMARY KEY,
+    shard           INTEGER NOT NULL,
+    seq             INTEGER NOT NULL,
+    namespace       TEXT    NOT NULL,
+    session_id      TEXT    NOT NULL,
+    first_offset    INTEGER NOT NULL,
+    last_offset     INTEGER NOT NULL,
+    committed_at_ms INTEGER NOT NULL,
+    body            TEXT    NOT NULL,
+    UNIQUE (shard, seq)
+) STRICT;
+
+CREATE INDEX journal_of_session ON journal (namespace, session_id, last_offset, seq);
+
+-- Effects that must never be repeated blindly.
+CREATE TABLE effects (
+    namespace     TEXT NOT NULL,
+    session_id    TEXT NOT NULL,
+    effect_key    TEXT NOT NULL,
+    class         TEXT NOT NULL,
+    state         TEXT NOT NULL,
+    what          TEXT NOT NULL,
+    settled_at_ms INTEGER,
+    PRIMARY KEY (namespace, session_id, effect_key)
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX effects_settled ON effects (settled_at_ms) WHERE settled_at_ms IS NOT NULL;
+
+CREATE TABLE tokens (
+    namespace TEXT NOT NULL,
+    name      TEXT NOT NULL,
+    hash      BLOB NOT NULL UNIQUE CHECK (length(hash) = 32),
+    scopes    TEXT NOT NULL,
+    PRIMARY KEY (namespace, name)
+) STRICT, WITHOUT ROWID;

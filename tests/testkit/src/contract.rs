@@ -1,0 +1,61 @@
+//! Contract suites: what every implementation of a storage port must do, whatever it is made of.
+//! One suite per port runs on the fakes and on each database.
+
+use std::any::Any;
+use std::sync::Arc;
+
+use domain::ports::{Commits, Journal, Leases, Ledger, Sessions, Tokens};
+
+pub mod archive;
+pub mod build;
+pub mod commits;
+pub mod journal;
+pub mod leases;
+pub mod ledger;
+pub mod sessions;
+pub mod tokens;
+
+/// Number of shards of the store under test.
+pub const SHARDS: u16 = 4;
+
+/// The ports of one fresh, empty store with [`SHARDS`] shards.
+#[derive(Clone)]
+pub struct Ports {
+    pub ledger: Arc<dyn Ledger>,
+    pub sessions: Arc<dyn Sessions>,
+    pub commits: Arc<dyn Commits>,
+    pub journal: Arc<dyn Journal>,
+    pub leases: Arc<dyn Leases>,
+    pub tokens: Arc<dyn Tokens>,
+    /// What must live as long as the store: a temporary directory, say.
+    pub guard: Option<Arc<dyn Any + Send + Sync>>,
+}
+
+impl Ports {
+    /// All ports of one value.
+    pub fn of<S>(store: S) -> Self
+    where
+        S: Ledger + Sessions + Commits + Journal + Leases + Tokens + 'static,
+    {
+        let store = Arc::new(store);
+        Self {
+            ledger: store.clone(),
+            sessions: store.clone(),
+            commits: store.clone(),
+            journal: store.clone(),
+            leases: store.clone(),
+            tokens: store,
+            guard: None,
+        }
+    }
+}
+
+/// Runs every suite.
+pub async fn all(make: impl AsyncFn() -> Ports) {
+    ledger::suite(&make).await;
+    sessions::suite(&make).await;
+    commits::suite(&make).await;
+    journal::suite(&make).await;
+    leases::suite(&make).await;
+    tokens::suite(&make).await;
+}

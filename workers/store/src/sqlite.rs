@@ -1,0 +1,67 @@
+//! SQLite: one writer connection with group commit, a few read-only connections.
+
+use std::sync::Arc;
+
+use domain::failure::Failure;
+use domain::ports::Clock;
+use schemas::id::Shard;
+use sqlx::sqlite::SqlitePool;
+
+mod accept;
+mod batch;
+mod check;
+mod commit;
+mod failure;
+mod header;
+mod journal;
+mod judge;
+mod leases;
+mod ledger;
+mod migrate;
+mod open;
+mod pack;
+mod rows;
+mod sessions;
+mod tokens;
+mod writer;
+
+#[cfg(test)]
+mod tests;
+
+pub use open::{OpenError, OpenOptions};
+
+/// The store of one SQLite file. Clones share connections and batches.
+#[derive(Clone)]
+pub struct SqliteStore(Arc<Inner>);
+
+struct Inner {
+    /// Fixed when the file was created.
+    shards: u16,
+    clock: Arc<dyn Clock>,
+    writer: Arc<writer::Writer>,
+    readers: SqlitePool,
+    accepts: batch::Queue<accept::Call>,
+    commits: batch::Queue<commit::Call>,
+}
+
+impl SqliteStore {
+    /// Closes all connections; the last one folds the write-ahead log into the file. Calls that
+    /// come later fail as unavailable.
+    pub async fn close(&self) {
+        self.0.readers.close().await;
+        self.0.writer.close().await;
+    }
+
+    fn check_shard(&self, shard: Shard) -> Result<(), Failure> {
+        if shard.0 < self.0.shards {
+            return Ok(());
+        }
+        Err(Failure::internal(format!("there is no shard {shard}: the store has {} shards", self.0.shards)))
+    }
+}
+
+/// All SQL of this module, for the tests that prepare and explain it.
+#[cfg(test)]
+fn statements() -> Vec<(&'static str, &'static str)> {
+    [accept::SQL, commit::SQL, journal::SQL, leases::SQL, ledger::SQL, sessions::SQL, tokens::SQL, open::SQL].concat()
+}

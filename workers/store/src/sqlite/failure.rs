@@ -1,0 +1,52 @@
+//! SQLite's errors as failures: what may have happened, and whether to try again.
+
+use domain::failure::Failure;
+
+/// Primary result codes (sqlite.org/rescode.html) that mean something to us.
+pub(super) const BUSY: i32 = 5;
+pub(super) const LOCKED: i32 = 6;
+pub(super) const READONLY: i32 = 8;
+pub(super) const IOERR: i32 = 10;
+pub(super) const CORRUPT: i32 = 11;
+pub(super) const FULL: i32 = 13;
+pub(super) const CANTOPEN: i32 = 14;
+pub(super) const NOTADB: i32 = 26;
+
+/// The primary result code, if the error came from SQLite itself.
+pub(super) fn code(error: &sqlx::Error) -> Option<i32> {
+    let extended: i32 = error.as_database_error()?.code()?.parse().ok()?;
+    Some(extended & 0xff)
+}
+
+/// A failed statement: its transaction is rolled back, so nothing happened.
+pub(super) fn failure(error: sqlx::Error) -> Failure {
+    match code(&error) {
+        Some(FULL) => Failure::storage_full(format!("the disk of the store is full: {error}")),
+        Some(BUSY | LOCKED | IOERR | CANTOPEN | READONLY) => {
+            Failure::unavailable(format!("the store cannot be used at present: {error}"))
+        }
+        Some(CORRUPT | NOTADB) => {
+            Failure::internal(format!("the store's file is damaged; stop, and restore it from a copy: {error}"))
+        }
+        _ => match error {
+            sqlx::Error::PoolTimedOut | sqlx::Error::PoolClosed | sqlx::Error::WorkerCrashed | sqlx::Error::Io(_) => {
+                Failure::unavailable(format!("the store cannot be used at present: {error}"))
+            }
+            other => Failure::internal(format!("the store refused a statement: {other}")),
+        },
+    }
+}
+
+/// A failed COMMIT. A full disk and a busy file stop before the commit mark is written; after any
+/// other error the mark may or may not be in the log.
+pub(super) fn commit_failure(error: sqlx::Error) -> Failure {
+    match code(&error) {
+        Some(FULL | BUSY | LOCKED) => failure(error),
+        _ => Failure::in_doubt(format!("the end of a transaction is not known: {error}")),
+    }
+}
+
+/// A stored value that this program cannot have written.
+pub(super) fn bad_value(column: &str, problem: impl std::fmt::Display) -> Failure {
+    Failure::internal(format!("the store holds a bad value in column {column}: {problem}"))
+}

@@ -1,0 +1,285 @@
+//! Opening the store's file: every way in which that can fail is named, with the remedy, and
+//! nothing is written to a file that is not ours.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use domain::ports::Clock;
+use schemas::limits::{SHARDS_DEFAULT, SHARDS_MAX};
+use sqlx::migrate::MigrateError;
+use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous};
+use sqlx::{Connection, SqliteConnection};
+
+use super::failure::{self, code};
+use super::header::{self, APPLICATION_ID, Kind};
+use super::migrate::{migrator, newest};
+use super::writer::Writer;
+use super::{Inner, SqliteStore, accept, batch, commit};
+
+/// The first release without a data race of checkpoint and commit that could damage a file.
+const SQLITE_MIN: (u32, u32, u32) = (3, 51, 3);
+const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
+/// Entries are around a kilobyte: larger pages mean fewer of them per commit.
+const PAGE_BYTES: u32 = 8192;
+/// The log is folded into the file beyond this many pages (32 MiB): rare, but still short.
+const CHECKPOINT_PAGES: &str = "4096";
+/// The log keeps no more than this on disk after a rush.
+const LOG_BYTES_KEPT: &str = "67108864";
+/// Negative: kibibytes.
+const WRITER_CACHE: &str = "-16384";
+const READER_CACHE: &str = "-4096";
+const READERS_MAX: u32 = 4;
+/// Files up to this size are checked page by page at every start; larger ones as they are read.
+const CHECKED_BYTES_MAX: u64 = 64 << 20;
+/// A worker that gave no sign of life for a day is forgotten.
+const WORKER_FORGOTTEN_MS: i64 = 24 * 3_600_000;
+
+const SELECT_VERSION: &str = "SELECT sqlite_version()";
+const SELECT_TABLES: &str = "SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND name = ?1";
+const SELECT_APPLIED: &str = "SELECT max(version) FROM _sqlx_migrations";
+const SELECT_SHARDS: &str = "SELECT shards FROM meta";
+const INSERT_META: &str =
+    "INSERT INTO meta (id, shards, version, created_at_ms) VALUES (1, ?1, ?2, ?3) ON CONFLICT DO NOTHING";
+const INSERT_SHARDS: &str = "
+    WITH RECURSIVE numbers (shard) AS (SELECT 0 UNION ALL SELECT shard + 1 FROM numbers WHERE shard + 1 < ?1)
+    INSERT INTO shards (shard) SELECT shard FROM numbers WHERE true ON CONFLICT DO NOTHING";
+const FORGET_WORKERS: &str =
+    "DELETE FROM workers WHERE heartbeat_at_ms < cast(unixepoch('subsec') * 1000 AS INTEGER) - ?1";
+const CHECK_PAGES: &str = "PRAGMA quick_check(1)";
+
+#[cfg(test)]
+pub(super) const SQL: &[(&str, &str)] = &[
+    ("open::version", SELECT_VERSION),
+    ("open::tables", SELECT_TABLES),
+    ("open::applied", SELECT_APPLIED),
+    ("open::shards", SELECT_SHARDS),
+    ("open::insert_meta", INSERT_META),
+    ("open::insert_shards", INSERT_SHARDS),
+    ("open::forget_workers", FORGET_WORKERS),
+];
+
+pub struct OpenOptions {
+    /// The number of shards asked for. `None`: what the store has, 32 for a new one.
+    pub shards: Option<u16>,
+    /// Whether a missing file is created.
+    pub create: bool,
+    /// For the times of acceptance, publication and so on. Leases use the database's own clock.
+    pub clock: Arc<dyn Clock>,
+}
+
+/// Why the store cannot be opened. Each message names the file and the remedy.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    #[error("there is no store at {path}; create one with `stepfleet migrate`, or correct the database URL")]
+    Missing { path: PathBuf },
+    #[error("{path} is not a SQLite database; point the database URL to another file. Nothing was changed")]
+    NotADatabase { path: PathBuf },
+    #[error(
+        "{path} is a SQLite database of another program (application id {application_id:#x}); \
+         point the database URL to another file. Nothing was changed"
+    )]
+    Foreign { path: PathBuf, application_id: i64 },
+    #[error("{path} is damaged: {detail}. Restore it from a copy, together with its -wal file")]
+    Corrupt { path: PathBuf, detail: String },
+    #[error("{path} has schema version {found}, this program knows {known}; start a newer release of the program")]
+    NewerSchema { path: PathBuf, found: i64, known: i64 },
+    #[error("{path} was written by a modified program (migration {version} differs); start the release that wrote it")]
+    ForeignSchema { path: PathBuf, version: i64 },
+    #[error(
+        "{path} was created with {found} shards, not {wanted}; the number is fixed: \
+         set it to {found}, or use a new data directory"
+    )]
+    ShardCount { path: PathBuf, found: u16, wanted: u16 },
+    #[error("the number of shards must be from 1 to {SHARDS_MAX}, not {wanted}")]
+    BadShardCount { wanted: u16 },
+    #[error(
+        "{path} cannot be opened for writing: {detail}. Check that its directory exists and that this user may write there"
+    )]
+    NotWritable { path: PathBuf, detail: String },
+    #[error("the disk that holds {path} is full; free some space and start again. Nothing was lost")]
+    Full { path: PathBuf },
+    #[error("{path} is locked by another process; stop that process, or use another data directory")]
+    Busy { path: PathBuf },
+    #[error("SQLite {found} is too old; this program needs {}.{}.{} or newer", SQLITE_MIN.0, SQLITE_MIN.1, SQLITE_MIN.2)]
+    OldSqlite { found: String },
+    #[error("{path} cannot be opened: {detail}")]
+    Other { path: PathBuf, detail: String },
+}
+
+impl SqliteStore {
+    /// Opens the store's file, creating or migrating it as needed. Must run within a runtime: the
+    /// tasks that gather batches start here.
+    pub async fn open(path: &Path, options: OpenOptions) -> Result<Self, OpenError> {
+        if let Some(wanted) = options.shards.filter(|shards| !(1..=SHARDS_MAX).contains(shards)) {
+            return Err(OpenError::BadShardCount { wanted });
+        }
+        let known = look(path, options.create)?;
+        let mut connection = connect(path, known).await.map_err(|error| open_error(path, error))?;
+        let prepared = prepare(path, &mut connection, &options, known).await;
+        let shards = match prepared {
+            Ok(shards) => shards,
+            Err(error) => {
+                // The first error is the one to report.
+                let _ = connection.close().await;
+                return Err(error);
+            }
+        };
+        let readers = SqlitePoolOptions::new()
+            .max_connections(READERS_MAX)
+            .min_connections(1)
+            .test_before_acquire(false)
+            .connect_with(connection_options(path).read_only(true).pragma("cache_size", READER_CACHE))
+            .await
+            .map_err(|error| open_error(path, error))?;
+        let writer = Arc::new(Writer::new(writer_options(path), connection));
+        Ok(Self(Arc::new(Inner {
+            shards,
+            accepts: batch::Queue::start(accept::runner(writer.clone(), options.clock.clone(), shards)),
+            commits: batch::Queue::start(commit::runner(writer.clone(), options.clock.clone(), shards)),
+            clock: options.clock,
+            writer,
+            readers,
+        })))
+    }
+}
+
+/// What the file is, before it is opened. `Ours` or `Blank`, or the reason to stop.
+fn look(path: &Path, create: bool) -> Result<Kind, OpenError> {
+    let path = path.to_owned();
+    match header::look(&path) {
+        Ok(Kind::Missing) if !create => Err(OpenError::Missing { path }),
+        Ok(Kind::Missing) => Ok(Kind::Blank),
+        Ok(Kind::NotADatabase) => Err(OpenError::NotADatabase { path }),
+        Ok(Kind::Foreign(application_id)) => Err(OpenError::Foreign { path, application_id }),
+        Ok(kind) => Ok(kind),
+        Err(error) => Err(OpenError::NotWritable { path, detail: error.to_string() }),
+    }
+}
+
+fn connection_options(path: &Path) -> SqliteConnectOptions {
+    SqliteConnectOptions::new().filename(path).foreign_keys(true).busy_timeout(BUSY_TIMEOUT)
+}
+
+fn writer_options(path: &Path) -> SqliteConnectOptions {
+    connection_options(path)
+        .journal_mode(SqliteJournalMode::Wal)
+        .synchronous(SqliteSynchronous::Full)
+        .pragma("cache_size", WRITER_CACHE)
+        .pragma("wal_autocheckpoint", CHECKPOINT_PAGES)
+        .pragma("journal_size_limit", LOG_BYTES_KEPT)
+}
+
+/// The writing connection. A blank file gets our mark first, in a transaction of its own and
+/// before the log exists, so that no crash leaves a file that could be anybody's.
+async fn connect(path: &Path, known: Kind) -> Result<SqliteConnection, sqlx::Error> {
+    if known == Kind::Blank {
+        let first = connection_options(path)
+            .create_if_missing(true)
+            .page_size(PAGE_BYTES)
+            .journal_mode(SqliteJournalMode::Delete)
+            .pragma("application_id", APPLICATION_ID.to_string());
+        SqliteConnection::connect_with(&first).await?.close().await?;
+    }
+    SqliteConnection::connect_with(&writer_options(path)).await
+}
+
+/// Checks everything that can be checked, migrates, and returns the number of shards.
+async fn prepare(
+    path: &Path,
+    connection: &mut SqliteConnection,
+    options: &OpenOptions,
+    known: Kind,
+) -> Result<u16, OpenError> {
+    let fail = |error| open_error(path, error);
+    let version: String = sqlx::query_scalar(SELECT_VERSION).fetch_one(&mut *connection).await.map_err(fail)?;
+    if parse_version(&version) < Some(SQLITE_MIN) {
+        return Err(OpenError::OldSqlite { found: version });
+    }
+    if known == Kind::Ours {
+        check_pages(path, connection).await?;
+    }
+    let found = stored_shards(connection).await.map_err(fail)?;
+    if let (Some(found), Some(wanted)) = (found, options.shards)
+        && found != wanted
+    {
+        return Err(OpenError::ShardCount { path: path.to_owned(), found, wanted });
+    }
+    let applied = applied_version(connection).await.map_err(fail)?;
+    if applied > newest() {
+        return Err(OpenError::NewerSchema { path: path.to_owned(), found: applied, known: newest() });
+    }
+    migrator().run(&mut *connection).await.map_err(|error| migrate_error(path, error))?;
+    let shards = found.or(options.shards).unwrap_or(SHARDS_DEFAULT);
+    sqlx::query(INSERT_META)
+        .bind(i64::from(shards))
+        .bind(env!("CARGO_PKG_VERSION"))
+        .bind(options.clock.now_ms())
+        .execute(&mut *connection)
+        .await
+        .map_err(fail)?;
+    sqlx::query(INSERT_SHARDS).bind(i64::from(shards)).execute(&mut *connection).await.map_err(fail)?;
+    sqlx::query(FORGET_WORKERS).bind(WORKER_FORGOTTEN_MS).execute(&mut *connection).await.map_err(fail)?;
+    Ok(shards)
+}
+
+async fn check_pages(path: &Path, connection: &mut SqliteConnection) -> Result<(), OpenError> {
+    if std::fs::metadata(path).map_or(0, |data| data.len()) > CHECKED_BYTES_MAX {
+        return Ok(());
+    }
+    let answer: String =
+        sqlx::query_scalar(CHECK_PAGES).fetch_one(connection).await.map_err(|error| open_error(path, error))?;
+    match answer.as_str() {
+        "ok" => Ok(()),
+        detail => Err(OpenError::Corrupt { path: path.to_owned(), detail: detail.to_owned() }),
+    }
+}
+
+async fn has_table(connection: &mut SqliteConnection, name: &str) -> Result<bool, sqlx::Error> {
+    let count: i64 = sqlx::query_scalar(SELECT_TABLES).bind(name.to_owned()).fetch_one(connection).await?;
+    Ok(count > 0)
+}
+
+async fn stored_shards(connection: &mut SqliteConnection) -> Result<Option<u16>, sqlx::Error> {
+    if !has_table(connection, "meta").await? {
+        return Ok(None);
+    }
+    let shards: Option<i64> = sqlx::query_scalar(SELECT_SHARDS).fetch_optional(connection).await?;
+    Ok(shards.and_then(|shards| u16::try_from(shards).ok()))
+}
+
+/// Zero for a file without a schema.
+async fn applied_version(connection: &mut SqliteConnection) -> Result<i64, sqlx::Error> {
+    if !has_table(connection, "_sqlx_migrations").await? {
+        return Ok(0);
+    }
+    let version: Option<i64> = sqlx::query_scalar(SELECT_APPLIED).fetch_one(connection).await?;
+    Ok(version.unwrap_or(0))
+}
+
+fn parse_version(text: &str) -> Option<(u32, u32, u32)> {
+    let mut parts = text.split('.').map(str::parse);
+    Some((parts.next()?.ok()?, parts.next()?.ok()?, parts.next()?.ok()?))
+}
+
+fn migrate_error(path: &Path, error: MigrateError) -> OpenError {
+    match error {
+        MigrateError::Execute(error) | MigrateError::ExecuteMigration(error, _) => open_error(path, error),
+        MigrateError::VersionMissing(found) => OpenError::NewerSchema { path: path.to_owned(), found, known: newest() },
+        MigrateError::VersionMismatch(version) => OpenError::ForeignSchema { path: path.to_owned(), version },
+        other => OpenError::Other { path: path.to_owned(), detail: other.to_string() },
+    }
+}
+
+fn open_error(path: &Path, error: sqlx::Error) -> OpenError {
+    let path = path.to_owned();
+    let detail = error.as_database_error().map_or_else(|| error.to_string(), |error| error.message().to_owned());
+    match code(&error) {
+        Some(failure::CORRUPT) => OpenError::Corrupt { path, detail },
+        Some(failure::NOTADB) => OpenError::NotADatabase { path },
+        Some(failure::FULL) => OpenError::Full { path },
+        Some(failure::BUSY | failure::LOCKED) => OpenError::Busy { path },
+        Some(failure::CANTOPEN | failure::READONLY | failure::IOERR) => OpenError::NotWritable { path, detail },
+        _ => OpenError::Other { path, detail },
+    }
+}

@@ -1,0 +1,78 @@
+//! The contract suites on SQLite, and what is SQLite's own.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use domain::ports::Clock;
+use tempfile::TempDir;
+use testkit::contract::{self, Ports, SHARDS};
+
+use super::{OpenError, OpenOptions, SqliteStore};
+
+mod batches;
+mod full;
+mod openings;
+mod statements;
+
+struct SystemClock;
+
+impl Clock for SystemClock {
+    fn now_ms(&self) -> i64 {
+        let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+        since.map_or(0, |since| since.as_millis() as i64)
+    }
+}
+
+fn options(shards: u16) -> OpenOptions {
+    OpenOptions { shards: Some(shards), create: true, clock: Arc::new(SystemClock) }
+}
+
+async fn try_open(path: &Path) -> Result<SqliteStore, OpenError> {
+    SqliteStore::open(path, options(SHARDS)).await
+}
+
+async fn open(path: &Path) -> SqliteStore {
+    try_open(path).await.expect("the store opens")
+}
+
+/// A fresh store in a directory that lives as long as the guard.
+async fn fresh() -> (SqliteStore, PathBuf, TempDir) {
+    let directory = TempDir::new().expect("a temporary directory");
+    let path = directory.path().join("store.db");
+    (open(&path).await, path, directory)
+}
+
+async fn ports() -> Ports {
+    let (store, _, directory) = fresh().await;
+    Ports { guard: Some(Arc::new(directory)), ..Ports::of(store) }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn ledger_contract() {
+    contract::ledger::suite(&ports).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn sessions_contract() {
+    contract::sessions::suite(&ports).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn commits_contract() {
+    contract::commits::suite(&ports).await;
+}
+
+#[tokio::test]
+async fn journal_contract() {
+    contract::journal::suite(&ports).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn leases_contract() {
+    contract::leases::suite(&ports).await;
+}
+
+#[tokio::test]
+async fn tokens_contract() {
+    contract::tokens::suite(&ports).await;
+}

@@ -1,0 +1,70 @@
+//! Every statement prepares, uses its index, and the schema is the golden one.
+
+use sqlx::{AssertSqlSafe, Row};
+
+use super::super::statements;
+use super::fresh;
+
+const GOLDEN: &str = include_str!("../../../../../migrations/sqlite/schema.sql");
+
+#[tokio::test]
+async fn all_statements_prepare_and_none_scans() {
+    let (store, _, _directory) = fresh().await;
+    // Tables of one row per shard, worker or token are read whole; so are walks and parameters.
+    let small = ["shards", "s", "workers", "tokens", "meta", "j", "json_each", "walk", "w", "numbers", "sqlite_schema"];
+    for (name, sql) in statements() {
+        let explain = format!("EXPLAIN QUERY PLAN {sql}");
+        let rows = sqlx::query(AssertSqlSafe(explain)).fetch_all(&store.0.readers).await;
+        let rows = rows.unwrap_or_else(|error| panic!("{name} does not prepare: {error}"));
+        for row in rows {
+            let step: String = row.get("detail");
+            let scanned = step.strip_prefix("SCAN ").and_then(|rest| rest.split(' ').next());
+            let whole = scanned.is_some_and(|table| !small.contains(&table));
+            // Counts read a whole index of what they count, and nothing else.
+            let counts = ["ledger::stats", "sessions::count_by_status"].contains(&name);
+            let by_index = step.contains("USING COVERING INDEX");
+            assert!(!whole || (counts && by_index), "{name} scans: {step}\n{sql}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn orders_come_from_indexes() {
+    let (store, _, _directory) = fresh().await;
+    let ordered = [
+        "ledger::pending",
+        "ledger::sessions_with_pending",
+        "ledger::unpublished",
+        "journal::latest",
+        "journal::entries",
+        "journal::entries_back",
+        "journal::above",
+        "sessions::newest",
+        "sessions::list",
+        "sessions::list_of_agent",
+        "sessions::list_of_status",
+        "sessions::agents",
+        "sessions::due",
+    ];
+    for (name, sql) in statements().into_iter().filter(|(name, _)| ordered.contains(name)) {
+        let explain = format!("EXPLAIN QUERY PLAN {sql}");
+        let rows = sqlx::query(AssertSqlSafe(explain)).fetch_all(&store.0.readers).await.expect("a plan");
+        let steps: Vec<String> = rows.iter().map(|row| row.get("detail")).collect();
+        assert!(!steps.iter().any(|step| step.contains("TEMP B-TREE")), "{name} sorts: {steps:#?}");
+    }
+}
+
+#[tokio::test]
+async fn the_schema_is_the_golden_one() {
+    let (store, _, _directory) = fresh().await;
+    let rows = sqlx::query(
+        "SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL AND name NOT LIKE '\\_sqlx%' ESCAPE '\\'
+         ORDER BY type DESC, name",
+    )
+    .fetch_all(&store.0.readers)
+    .await
+    .expect("the schema");
+    let schema: Vec<String> = rows.iter().map(|row| row.get::<String, _>("sql") + ";\n").collect();
+    let schema = schema.join("\n");
+    assert!(schema == GOLDEN, "migrations/sqlite/schema.sql should read:\n\n{schema}");
+}
