@@ -11,6 +11,9 @@ const KEEP = 300;
 const HELD_MAX = 2000;
 /** Live events are shown in batches, so that a fast session costs a few renders a second. */
 const FLUSH_MS = 120;
+/** A batch of more events than this is a rush: fewer are shown, less often. */
+const RUSH = 150;
+const RUSH_MS = 500;
 /** A hidden page gives its connection back: a browser has six per server. */
 const HIDDEN_MS = 20_000;
 
@@ -20,15 +23,15 @@ const HIDDEN_MS = 20_000;
  * @param {(event: object) => void} onEvent told of each live event that is no step
  */
 export function useTimeline(id, following, onEvent) {
-  const [view, setView] = useState({ events: [], held: 0, loaded: false, link: 'connecting', error: null });
-  const store = useRef({ events: [], held: [], gap: false, batch: [], timer: 0, stream: null, parked: false });
+  const [view, setView] = useState({ events: [], held: 0, gap: false, loaded: false, link: 'connecting', error: null });
+  const store = useRef({ events: [], held: [], gap: false, batch: [], timer: 0, rush: false, stream: null, parked: false });
   const follows = useRef(following);
   const told = useRef(onEvent);
   told.current = onEvent;
 
   const show = useCallback((more = {}) => {
-    const { events, held } = store.current;
-    setView((old) => ({ ...old, events, held: held.length, ...more }));
+    const { events, held, gap } = store.current;
+    setView((old) => ({ ...old, events, held: held.length, gap, ...more }));
   }, []);
 
   const release = useCallback(() => {
@@ -44,9 +47,11 @@ export function useTimeline(id, following, onEvent) {
     s.timer = 0;
     const fresh = s.batch;
     s.batch = [];
+    s.rush = fresh.length > RUSH;
     if (follows.current) {
       const all = [...s.events, ...fresh];
-      s.events = all.length > KEEP + WINDOW ? all.slice(-KEEP) : all;
+      const keep = s.rush ? WINDOW : KEEP;
+      s.events = all.length > keep + WINDOW || s.rush ? all.slice(-keep) : all;
     } else {
       s.held.push(...fresh);
       if (s.held.length > HELD_MAX) { s.held = s.held.slice(-KEEP); s.gap = true; }
@@ -61,7 +66,7 @@ export function useTimeline(id, following, onEvent) {
     s.stream = follow(id, after, {
       onEvent: (event) => {
         s.batch.push(event);
-        if (!s.timer) s.timer = setTimeout(flush, FLUSH_MS);
+        if (!s.timer) s.timer = setTimeout(flush, s.rush ? RUSH_MS : FLUSH_MS);
       },
       onState: (link) => setView((old) => ({ ...old, link, loaded: old.loaded || link === 'ended' })),
       onRefused: (error) => setView((old) => ({ ...old, error, link: 'lost' })),

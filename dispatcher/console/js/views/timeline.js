@@ -71,7 +71,7 @@ export function useFollowing() {
 
 /** @param {{id: string, timeline: object, follow: object, status: string}} props */
 export function Timeline({ id, timeline, follow, status }) {
-  const { events, held, loaded, link, error, older, release } = timeline;
+  const { events, held, gap, loaded, link, error, older, release } = timeline;
   const { wanted, setWanted } = follow;
   const section = useRef(null);
   const rows = useMemo(() => {
@@ -96,7 +96,7 @@ export function Timeline({ id, timeline, follow, status }) {
           <${Icon} name="follow" /><span>${wanted ? 'Following' : 'Follow'}</span></button>`}
       </header>
       ${error && html`<${ProblemBox} error=${error} />`}
-      ${held > 0 && html`<button type="button" class="waiting" onClick=${jump}>${number(held)} new</button>`}
+      ${held > 0 && html`<button type="button" class="waiting" onClick=${jump}>${number(held)}${gap ? '+' : ''} new</button>`}
       ${!loaded && !error ? html`<${Skeleton} rows=${5} kind="step" />`
     : !rows.length && !error ? html`<${Empty} title="Nothing has happened yet">
         <p>${status === 'starting' ? 'The create action is accepted; the first step appears here by itself.' : 'The first step appears here by itself.'} To follow it in a terminal:</p>

@@ -141,6 +141,16 @@ impl WebDriver {
         self.ask("/execute/sync", json!({"script": body, "args": []})).await
     }
 
+    /// Imports a module of the console in the page and gives what a function of it, `m`, returns.
+    pub async fn module(&self, path: &str, expression: &str) -> Result<Value> {
+        let script = format!(
+            "const done = arguments[arguments.length - 1];
+             import({}).then((m) => {expression}).then(done, (error) => done('' + error));",
+            json!(path)
+        );
+        self.ask("/execute/async", json!({"script": script, "args": []})).await
+    }
+
     /// Waits in the page until a JavaScript expression is truthy, and gives its value.
     pub async fn wait(&self, expression: &str) -> Result<Value> {
         let script = format!(

@@ -1,0 +1,101 @@
+//! The console's own modules, tested where they run: in the browser, under its policy.
+
+use serde_json::{Value, json};
+
+use super::Scene;
+use super::webdriver::{Result, WebDriver};
+
+async fn assert_diff(browser: &WebDriver, before: Value, after: Value, expected: Value) -> Result<()> {
+    let found = browser.module("/js/diff.js", &format!("m.diff({before}, {after})")).await?;
+    assert_eq!(found, expected, "from {before} to {after}");
+    Ok(())
+}
+
+#[tokio::test]
+async fn states_are_compared_by_what_changed() -> Result<()> {
+    let scene = Scene::open().await;
+    let browser = &scene.browser;
+    browser.goto(&scene.address("")).await?;
+    assert_diff(browser, json!({"a": 1}), json!({"a": 1}), json!([])).await?;
+    assert_diff(
+        browser,
+        json!({"a": {"b": 1}, "gone": null}),
+        json!({"a": {"b": 2}, "new": []}),
+        json!([
+            {"kind": "changed", "path": "a.b", "from": 1, "to": 2},
+            {"kind": "removed", "path": "gone", "from": null},
+            {"kind": "added", "path": "new", "to": []},
+        ]),
+    )
+    .await?;
+    let moved_on = json!([
+        {"kind": "removed", "path": "[0]", "from": 1},
+        {"kind": "added", "path": "[2]", "to": 4},
+    ]);
+    assert_diff(browser, json!([1, 2, 3]), json!([2, 3, 4]), moved_on).await?;
+    let inside = json!([{"kind": "changed", "path": "[1].x", "from": 1, "to": 2}]);
+    assert_diff(browser, json!(["a", {"x": 1}, "c"]), json!(["a", {"x": 2}, "c"]), inside).await?;
+    let whole = json!([{"kind": "changed", "path": "(all)", "from": {}, "to": null}]);
+    assert_diff(browser, json!({}), json!(null), whole).await?;
+    let many: Vec<u32> = (0..5_000).collect();
+    let found = browser.module("/js/diff.js", &format!("m.diff({{}}, {{...{}}}).length", json!(many))).await?;
+    assert_eq!(found, 300, "a huge change is cut");
+    Ok(())
+}
+
+/// Wherever the network cuts it, a stream reads the same.
+#[tokio::test]
+async fn event_streams_are_read_whole_from_any_chunks() -> Result<()> {
+    let scene = Scene::open().await;
+    let browser = &scene.browser;
+    browser.goto(&scene.address("")).await?;
+    let text =
+        ": alive\n\nevent: step\r\nid: 7\r\ndata: {\"a\":\r\ndata: 1}\r\n\r\nid:8\rdata:x\r\revent: end\ndata\n\n";
+    let read = format!(
+        "Array.from({{length: {text}.length + 1}}, (_, cut) => {{
+           const frames = [];
+           const push = m.frameParser((frame) => frames.push(frame));
+           push({text}.slice(0, cut)); push({text}.slice(cut)); push('');
+           return JSON.stringify(frames);
+         }})",
+        text = json!(text)
+    );
+    let found = browser.module("/js/sse.js", &read).await?;
+    let found: Vec<String> = serde_json::from_value(found).expect("frames of every cut");
+    let expected = json!([
+        {"event": "step", "id": "7", "data": "{\"a\":\n1}"},
+        {"event": "message", "id": "8", "data": "x"},
+        {"event": "end", "id": "", "data": ""},
+    ]);
+    for (cut, frames) in found.iter().enumerate() {
+        let frames: Value = serde_json::from_str(frames).expect("frames");
+        assert_eq!(frames, expected, "cut at {cut}");
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn numbers_commands_and_typed_json_are_put_right() -> Result<()> {
+    let scene = Scene::open().await;
+    let browser = &scene.browser;
+    browser.goto(&scene.address("")).await?;
+    for (ms, words) in [(0.4, "0 ms"), (999.0, "999 ms"), (1_500.0, "1.5 s"), (90_000.0, "2 min"), (2e8, "2 d")] {
+        assert_eq!(browser.module("/js/format.js", &format!("m.duration({ms})")).await?, words);
+    }
+    let histogram =
+        "t_bucket{le=\"0.001\"} 50\nt_bucket{le=\"0.01\"} 99\nt_bucket{le=\"+Inf\"} 100\nq{quantile=\"0.5\"} 3\n# x\n";
+    let asked = format!(
+        "((p) => [m.quantile(p, 't', 0.5), m.quantile(p, 't', 0.99), m.quantile(p, 't', 1), m.quantile(p, 'q', 0.5), m.sum(p, 'none')])(m.parseMetrics({}))",
+        json!(histogram)
+    );
+    assert_eq!(browser.module("/js/metrics.js", &asked).await?, json!([0.001, 0.01, null, 3, null]));
+    let command = browser.module("/js/curl.js", "m.curl('/x', {method: 'POST', body: {text: \"it's\"}})").await?;
+    let command = command.as_str().unwrap_or_default();
+    assert!(command.contains(r#"-d '{"text":"it'\''s"}'"#), "quoted for a shell: {command}");
+    assert!(command.contains("$STEPFLEET_TOKEN"), "the token is not shown: {command}");
+    let wrong = browser.module("/js/ui/json.js", "m.readJson('{\\n  bad', {object: true}).error").await?;
+    assert!(wrong.as_str().unwrap_or_default().contains("line 2"), "says where: {wrong}");
+    let list = browser.module("/js/ui/json.js", "m.readJson('[1]', {object: true}).error").await?;
+    assert!(list.as_str().unwrap_or_default().contains("must be an object"), "says what: {list}");
+    Ok(())
+}
