@@ -1,0 +1,11 @@
+//! The handlers, one file per subject. Each file lists its routes.
+
+pub mod actions;
+pub mod agents;
+pub mod control;
+pub mod events;
+pub mod fleet;
+pub mod health;
+pub mod sessions;
+pub mod socket;
+pub mod steps;

@@ -1,0 +1,82 @@
+//! `POST /api/actions`, `GET /api/actions/{id}`, `POST /api/tool-results`.
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::HeaderMap;
+use axum::routing::{get, post};
+use domain::action::lift::{self, Target};
+use domain::ports::Scope;
+use schemas::action::{ActionType, ActionView};
+use schemas::id::ActionId;
+use schemas::problem::Code;
+
+use crate::answer::{Answer, Refused};
+use crate::caller::Caller;
+use crate::extract::{JsonBody, PathId};
+use crate::gateway::Gateway;
+use crate::routes::Route;
+use crate::submit::{self, AcceptedAnswer};
+
+/// What any action may be refused with, once its body is read.
+pub const REFUSALS: &[Code] = &[
+    Code::InvalidRequest,
+    Code::InvalidJson,
+    Code::UnknownType,
+    Code::TooLarge,
+    Code::SessionNotFound,
+    Code::AgentNotFound,
+    Code::WrongAgent,
+    Code::SessionEnded,
+    Code::ActionConflict,
+    Code::StorageFull,
+];
+
+pub const KEY_HEADER: (&str, &str) =
+    ("Idempotency-Key", "Another place for action_id: a repeat with it is answered alike and acts once");
+
+pub fn routes() -> Vec<Route> {
+    vec![
+        Route::post("/api/actions", post(create))
+            .scope(Scope::Act)
+            .summary("Enqueue an action. pause, resume and destroy need scope operate.")
+            .header(KEY_HEADER.0, KEY_HEADER.1)
+            .body("ActionBody")
+            .answers(202, "AcceptedBody")
+            .refuses(REFUSALS)
+            .refuses(&[Code::UnknownMoniker, Code::InputNotTaken, Code::SessionExists]),
+        Route::get("/api/actions/{id}", get(one))
+            .summary("One action, with its outcome once it is processed.")
+            .answers(200, "ActionView")
+            .refuses(&[Code::InvalidRequest, Code::ActionNotFound]),
+        Route::post("/api/tool-results", post(tool_result))
+            .scope(Scope::Act)
+            .summary("Enqueue a tool_result; the fields of its payload may stand beside session_id.")
+            .header(KEY_HEADER.0, KEY_HEADER.1)
+            .body("ToolResultPayload")
+            .answers(202, "AcceptedBody")
+            .refuses(REFUSALS),
+    ]
+}
+
+async fn create(State(gateway): State<Gateway>, caller: Caller, headers: HeaderMap, body: JsonBody) -> AcceptedAnswer {
+    submit::submit(&gateway, &caller, &headers, &body.required()?).await
+}
+
+async fn tool_result(
+    State(gateway): State<Gateway>,
+    caller: Caller,
+    headers: HeaderMap,
+    body: JsonBody,
+) -> AcceptedAnswer {
+    let whole = lift::whole(ActionType::ToolResult, Target::InBody, Some(body.required()?))?;
+    submit::submit(&gateway, &caller, &headers, &whole).await
+}
+
+async fn one(State(gateway): State<Gateway>, caller: Caller, PathId(id): PathId<ActionId>) -> Answer<Json<ActionView>> {
+    let found = gateway.ledger.action(&caller.namespace, &id).await?;
+    let missing = || {
+        let detail = format!("There is no action {id}. Ids of processed actions are forgotten after their retention.");
+        Refused::new(Code::ActionNotFound, detail)
+    };
+    found.map(Json).ok_or_else(missing)
+}

@@ -1,0 +1,81 @@
+//! Bodies and ids of a request, refused with problem documents.
+
+use std::str::FromStr;
+
+use axum::body::{Body, Bytes};
+use axum::extract::rejection::PathRejection;
+use axum::extract::{FromRequest, FromRequestParts, Path, Request};
+use axum::http::HeaderMap;
+use axum::http::request::Parts;
+use schemas::id::IdError;
+use schemas::limits::ACTION_BYTES_MAX;
+use schemas::problem::Code;
+use serde_json::Value;
+
+use crate::answer::Refused;
+
+/// The id in the path.
+#[derive(Debug)]
+pub struct PathId<T>(pub T);
+
+impl<S, T> FromRequestParts<S> for PathId<T>
+where
+    S: Send + Sync,
+    T: FromStr<Err = IdError>,
+{
+    type Rejection = Refused;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Refused> {
+        let path: Result<Path<String>, PathRejection> = Path::from_request_parts(parts, state).await;
+        let Path(text) = path.map_err(|_| Refused::field("id", "in the path must be one id in UTF-8"))?;
+        text.parse().map(Self).map_err(|error: IdError| Refused::field("id", format!("in the path {error}")))
+    }
+}
+
+/// A JSON body, whatever its content type says. `None`: there is none.
+#[derive(Debug)]
+pub struct JsonBody(pub Option<Value>);
+
+impl JsonBody {
+    pub fn required(self) -> Result<Value, Refused> {
+        self.0.ok_or_else(|| Refused::new(Code::InvalidJson, "The body is empty; send a JSON object."))
+    }
+}
+
+impl<S: Sync> FromRequest<S> for JsonBody {
+    type Rejection = Refused;
+
+    async fn from_request(request: Request, _: &S) -> Result<Self, Refused> {
+        let bytes = read(request.into_body()).await?;
+        if bytes.iter().all(u8::is_ascii_whitespace) {
+            return Ok(Self(None));
+        }
+        serde_json::from_slice(&bytes).map(|value| Self(Some(value))).map_err(|error| {
+            let what = "The body is not well-formed JSON";
+            Refused::new(Code::InvalidJson, format!("{what}: {error}."))
+        })
+    }
+}
+
+async fn read(body: Body) -> Result<Bytes, Refused> {
+    axum::body::to_bytes(body, ACTION_BYTES_MAX).await.map_err(|error| {
+        let mut cause: Option<&dyn std::error::Error> = Some(&error);
+        while let Some(error) = cause {
+            if error.to_string().contains("length limit exceeded") {
+                let what = format!("The body has more than {ACTION_BYTES_MAX} bytes; send a path or URL instead.");
+                return Refused::new(Code::TooLarge, what);
+            }
+            cause = error.source();
+        }
+        Refused::new(Code::InvalidJson, "The body ended early.")
+    })
+}
+
+/// The header that is another place for an action id.
+pub fn idempotency_key(headers: &HeaderMap) -> Result<Option<String>, Refused> {
+    let Some(value) = headers.get("idempotency-key") else { return Ok(None) };
+    match value.to_str() {
+        Ok(text) => Ok(Some(text.trim().to_owned())),
+        Err(_) => Err(Refused::field("Idempotency-Key", "must be plain ASCII")),
+    }
+}

@@ -1,0 +1,129 @@
+//! How an action gets in: parse, accept (durable), answer, publish.
+
+use axum::Json;
+use axum::http::{HeaderMap, StatusCode};
+use domain::action::{self, ParseContext};
+use domain::moniker;
+use domain::ports::{Refusal, Verdict};
+use schemas::action::{ActionType, NewAction};
+use schemas::api::AcceptedBody;
+use schemas::id::{ActionId, SessionKey};
+use schemas::problem::{Code, Problem};
+use schemas::session::SessionRow;
+use schemas::telemetry::metric;
+use serde_json::Value;
+use tokio::time::Instant;
+
+use crate::answer::{Answer, Refused};
+use crate::caller::{Caller, scope_of};
+use crate::extract::idempotency_key;
+use crate::gateway::Gateway;
+
+pub type AcceptedAnswer = Answer<(StatusCode, Json<AcceptedBody>)>;
+
+/// Takes one action. Durable when it answers.
+pub async fn submit(gateway: &Gateway, caller: &Caller, headers: &HeaderMap, body: &Value) -> AcceptedAnswer {
+    let started = Instant::now();
+    let answer = try_submit(gateway, caller, headers, body).await;
+    match &answer {
+        Ok(_) => metrics::histogram!(metric::ACCEPT_SECONDS).record(started.elapsed().as_secs_f64()),
+        Err(refused) => metrics::counter!(metric::ACTIONS_REFUSED, "code" => refused.0.code.as_str()).increment(1),
+    }
+    answer
+}
+
+async fn try_submit(gateway: &Gateway, caller: &Caller, headers: &HeaderMap, body: &Value) -> AcceptedAnswer {
+    // Scope first: a caller without it learns nothing about the rest.
+    if let Some(kind) = body.get("type").and_then(Value::as_str).and_then(ActionType::parse) {
+        caller.need(scope_of(kind))?;
+    }
+    let new = action::parse(body, context(gateway, caller, idempotency_key(headers)?))?;
+    check_input(gateway, &new).await?;
+    let action_id = new.action_id.clone();
+    let verdicts = gateway.ledger.accept(vec![new]).await?;
+    let verdict = verdicts.into_iter().next();
+    let verdict = verdict.ok_or_else(|| Refused::new(Code::Internal, "The ledger gave no verdict."))?;
+    settle(gateway, &action_id, verdict)
+}
+
+/// What the parser needs besides the body.
+pub fn context(gateway: &Gateway, caller: &Caller, idempotency_key: Option<String>) -> ParseContext {
+    ParseContext {
+        namespace: caller.namespace.clone(),
+        actor: caller.name.clone(),
+        action_id: gateway.fresh_id(),
+        session_id: gateway.fresh_id(),
+        agent_id: gateway.fresh_id(),
+        idempotency_key,
+    }
+}
+
+/// Turns a verdict into an answer, and puts what is new on its way.
+fn settle(gateway: &Gateway, action_id: &ActionId, verdict: Verdict) -> AcceptedAnswer {
+    let (action, accepted) = match verdict {
+        Verdict::Accepted(new) => (new.action, true),
+        Verdict::Repeated(old) => (old.action, false),
+        Verdict::Refused(refusal) => return Err(refused(action_id, refusal)),
+    };
+    let body = AcceptedBody { action_id: action.action_id.clone(), session_id: action.session_id.clone(), accepted };
+    if accepted {
+        publish(gateway, action);
+    }
+    Ok((StatusCode::ACCEPTED, Json(body)))
+}
+
+/// Sends a new action on its way, unless it ended with its acceptance (its place is 0 then).
+pub fn publish(gateway: &Gateway, action: schemas::action::Action) {
+    metrics::counter!(metric::ACTIONS_ACCEPTED, "type" => action.kind.as_str()).increment(1);
+    if action.session_seq > 0 {
+        gateway.publisher.offer(action);
+    }
+}
+
+fn refused(action_id: &ActionId, refusal: Refusal) -> Refused {
+    let mut problem = Problem::new(refusal.code, with_remedy(refusal.code, &refusal.detail));
+    problem.action_id = refusal.recorded.then(|| action_id.to_string());
+    problem.into()
+}
+
+/// The store says what is wrong; what to do is the same each time.
+pub fn with_remedy(code: Code, detail: &str) -> String {
+    let remedy = match code {
+        Code::SessionNotFound => "GET /api/sessions lists those there are.",
+        Code::AgentNotFound => "GET /api/agents lists those that have one.",
+        Code::WrongAgent => "Send the agent_id of the session, or leave agent_id out.",
+        Code::SessionEnded => "An ended session takes no actions; one in error takes resume and destroy.",
+        Code::SessionExists => "Choose another session_id, or leave it out to get a fresh one.",
+        Code::ActionConflict => "Use a fresh action_id for a new action.",
+        _ => return detail.to_owned(),
+    };
+    format!("{}. {remedy}", detail.trim_end_matches('.'))
+}
+
+/// Input that the moniker would never take is refused here, where somebody reads the answer. All
+/// that is wrong with the target is the ledger's to say, because it records it.
+async fn check_input(gateway: &Gateway, new: &NewAction) -> Answer<()> {
+    if new.kind != ActionType::Input {
+        return Ok(());
+    }
+    let Some(row) = target(gateway, new).await? else { return Ok(()) };
+    let right_agent = new.agent_id.as_ref().is_none_or(|agent| *agent == row.agent_id);
+    let takes = moniker::find(&row.spec.moniker).is_none_or(|moniker| moniker.takes_input());
+    if takes || !right_agent || row.head.status.is_at_rest() {
+        return Ok(());
+    }
+    let (session, moniker) = (&row.key.session_id, &row.spec.moniker);
+    let detail = format!("{session} runs {moniker}, which takes no input. Send it guidance with interrupt instead.");
+    Err(Refused::new(Code::InputNotTaken, detail))
+}
+
+async fn target(gateway: &Gateway, new: &NewAction) -> Answer<Option<SessionRow>> {
+    let row = match (&new.session_id, &new.agent_id) {
+        (Some(session), _) => {
+            gateway.sessions.session(&SessionKey::new(new.namespace.clone(), session.clone())).await?
+        }
+        (None, Some(agent)) => gateway.sessions.latest(&new.namespace, agent).await?,
+        (None, None) => None,
+    };
+    Ok(row)
+}

@@ -1,0 +1,56 @@
+//! Publishes again what was accepted and never reached the queue: its gateway died in between, or
+//! the broker was away.
+
+use std::time::Duration;
+
+use domain::retry;
+use schemas::action::Action;
+use schemas::limits::ACCEPT_BATCH_MAX;
+use tokio_util::sync::CancellationToken;
+
+use crate::gateway::Gateway;
+
+/// Younger actions are still on the publisher's way.
+const AGE_MS: i64 = 1_000;
+const INTERVAL: Duration = Duration::from_secs(1);
+
+/// The sweeper's task.
+pub async fn run(gateway: Gateway, stop: CancellationToken) {
+    let mut failures = 0;
+    loop {
+        let wait = match sweep(&gateway).await {
+            // More may be waiting.
+            Ok(found) if found == ACCEPT_BATCH_MAX => Duration::ZERO,
+            Ok(_) => {
+                failures = 0;
+                INTERVAL
+            }
+            Err(message) => {
+                if failures == 0 {
+                    tracing::warn!(error = %message, "sweeping failed; trying on");
+                }
+                failures += 1;
+                INTERVAL + Duration::from_millis(retry::STORE.delay_ms(failures).unwrap_or(1_000))
+            }
+        };
+        tokio::select! {
+            () = stop.cancelled() => return,
+            () = tokio::time::sleep(wait) => {}
+        }
+    }
+}
+
+/// One look; returns how many were published.
+async fn sweep(gateway: &Gateway) -> Result<usize, String> {
+    let before = gateway.clock.now_ms() - AGE_MS;
+    let found = gateway.ledger.unpublished(before, ACCEPT_BATCH_MAX).await.map_err(|failure| failure.message)?;
+    if found.is_empty() {
+        return Ok(0);
+    }
+    gateway.queue.publish(&found).await.map_err(|failure| failure.message)?;
+    let ids: Vec<_> =
+        found.iter().map(|action: &Action| (action.namespace.clone(), action.action_id.clone())).collect();
+    gateway.ledger.mark_published(&ids).await.map_err(|failure| failure.message)?;
+    tracing::info!(actions = found.len(), "published what had been left");
+    Ok(found.len())
+}

@@ -1,0 +1,17 @@
+//! The gateway against fakes of its ports: every route, every refusal, every kind of stream.
+
+mod accept;
+mod auth;
+mod bulk;
+mod control;
+mod docs;
+mod fleet;
+mod lists;
+mod namespaces;
+mod publish;
+mod shell;
+mod socket;
+mod steps;
+mod stream;
+mod why;
+mod world;

@@ -1,0 +1,184 @@
+//! Tokens and scopes.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::http::{Method, Request, StatusCode};
+use domain::ports::{Scope, Tokens};
+use host::secret::Secret;
+use schemas::id::Namespace;
+use serde_json::json;
+
+use super::world::{ACT, ADMIN, OPERATE, READ, World, request, token_row};
+use crate::Config;
+use crate::routes::{self, Verb};
+
+/// What each route must ask for; written down apart from the table that it checks.
+fn expected() -> BTreeMap<(&'static str, &'static str), Option<Scope>> {
+    let read = [
+        "/api/actions/{id}",
+        "/api/sessions",
+        "/api/sessions/{id}",
+        "/api/sessions/{id}/why",
+        "/api/sessions/{id}/events",
+        "/sessions/{id}",
+        "/api/agents",
+        "/api/agents/{agent_id}/sessions",
+        "/api/agent-steps",
+        "/api/shards",
+        "/api/workers",
+        "/metrics",
+    ];
+    let mut expected: BTreeMap<_, _> = read.iter().map(|path| (("GET", *path), Some(Scope::Read))).collect();
+    for path in ["/health", "/openapi.json", "/problems/{code}"] {
+        expected.insert(("GET", path), None);
+    }
+    for path in [
+        "/api/actions",
+        "/api/tool-results",
+        "/api/sessions/{id}/input",
+        "/api/sessions/{id}/interrupt",
+        "/api/agents/{agent_id}/input",
+        "/api/agents/{agent_id}/interrupt",
+    ] {
+        expected.insert(("POST", path), Some(Scope::Act));
+    }
+    for path in [
+        "/api/sessions/bulk",
+        "/api/sessions/{id}/pause",
+        "/api/sessions/{id}/resume",
+        "/api/sessions/{id}/destroy",
+        "/api/agents/{agent_id}/pause",
+        "/api/agents/{agent_id}/resume",
+        "/api/agents/{agent_id}/destroy",
+        "/api/workers/{id}/drain",
+    ] {
+        expected.insert(("POST", path), Some(Scope::Operate));
+    }
+    expected
+}
+
+fn method(verb: Verb) -> (&'static str, Method) {
+    match verb {
+        Verb::Get => ("GET", Method::GET),
+        Verb::Post => ("POST", Method::POST),
+    }
+}
+
+#[test]
+fn every_route_asks_for_its_scope() {
+    let table = routes::table();
+    let actual: BTreeMap<_, _> = table.iter().map(|route| ((method(route.verb).0, route.path), route.scope)).collect();
+    assert_eq!(actual, expected());
+    assert_eq!(actual.len(), table.len(), "no route is there twice");
+}
+
+#[tokio::test(start_paused = true)]
+async fn every_route_refuses_who_has_no_token_or_too_narrow_a_one() {
+    let world = World::new().await;
+    for ((verb, path), scope) in expected() {
+        let verb: Method = verb.parse().unwrap();
+        let address = path.replace("{id}", "s1").replace("{agent_id}", "a1").replace("{code}", "internal");
+        let send = |token: &'static str| world.send(request(verb.clone(), &address, token, Body::from("{}")));
+        let Some(scope) = scope else {
+            assert_eq!(send("").await.status, StatusCode::OK, "{path}");
+            continue;
+        };
+        for token in ["", "nonsense"] {
+            let reply = send(token).await;
+            assert_eq!((reply.status, reply.problem().as_str()), (StatusCode::UNAUTHORIZED, "unauthorized"), "{path}");
+            assert!(reply.header("www-authenticate").starts_with("Bearer"));
+        }
+        for (has, token) in [(Scope::Read, READ), (Scope::Act, ACT), (Scope::Operate, OPERATE), (Scope::Admin, ADMIN)] {
+            let reply = send(token).await;
+            assert_eq!(
+                reply.status == StatusCode::FORBIDDEN,
+                has < scope,
+                "{verb} {path} with {token}: {}",
+                reply.text
+            );
+            if has < scope {
+                assert_eq!(reply.problem(), "forbidden");
+                assert!(reply.text.contains(&format!("scope {}", scope.as_str())), "{}", reply.text);
+            }
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn verbs_of_one_route_ask_for_their_own_scope() {
+    let world = World::new().await;
+    world.create("s1", "a1", "echo").await;
+    for (verb, payload, with_act) in [
+        ("input", json!({"text": "x"}), true),
+        ("interrupt", json!({"guidance": {}}), true),
+        ("pause", json!({}), false),
+        ("resume", json!({}), false),
+        ("destroy", json!({}), false),
+    ] {
+        let body = json!({"type": verb, "session_id": "s1", "payload": payload});
+        let reply = world.post_as(ACT, "/api/actions", body.clone()).await;
+        assert_eq!(reply.status == StatusCode::ACCEPTED, with_act, "{verb}: {}", reply.text);
+        assert_eq!(world.post_as(OPERATE, "/api/actions", body).await.status, StatusCode::ACCEPTED);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_scheme_is_bearer_in_any_case() {
+    let world = World::new().await;
+    for (value, status) in [
+        (format!("bearer {READ}"), 200),
+        (format!("BEARER   {READ} "), 200),
+        (format!("Basic {READ}"), 401),
+        (READ.to_owned(), 401),
+        ("Bearer".to_owned(), 401),
+        ("Bearer ".to_owned(), 401),
+        (format!("Bearer {READ}x"), 401),
+        (format!("Bearer {}", "x".repeat(5_000)), 401),
+    ] {
+        let request = Request::get("/api/sessions").header("authorization", &value).body(Body::empty()).unwrap();
+        assert_eq!(world.send(request).await.status.as_u16(), status, "{value:.40}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_query_is_no_place_for_tokens_but_of_streams() {
+    let world = World::new().await;
+    world.create("s1", "a1", "count").await;
+    world.commit("s1", 1, schemas::session::SessionStatus::Completed).await;
+    let reply = world.get_as("", &format!("/api/sessions/s1?token={READ}")).await;
+    assert_eq!(reply.status, StatusCode::UNAUTHORIZED);
+    let reply = world.get_as("", &format!("/api/sessions/s1/events?token={READ}")).await;
+    assert_eq!(reply.status, StatusCode::OK);
+    assert_eq!(world.get_as("", "/api/sessions/s1/events?token=wrong").await.status, StatusCode::UNAUTHORIZED);
+}
+
+#[tokio::test(start_paused = true)]
+async fn new_tokens_work_at_once_and_revoked_ones_stop() {
+    let world = World::new().await;
+    assert_eq!(world.get_as("young", "/api/sessions").await.status, StatusCode::UNAUTHORIZED);
+    tokio::time::advance(Duration::from_millis(1_100)).await;
+    world.store.put(&token_row("young", Namespace::default_ns(), vec![Scope::Read])).await.unwrap();
+    assert_eq!(world.get_as("young", "/api/sessions").await.status, StatusCode::OK);
+    assert!(world.store.remove("young").await.unwrap());
+    tokio::time::sleep(Duration::from_secs(6)).await;
+    assert_eq!(world.get_as("young", "/api/sessions").await.status, StatusCode::UNAUTHORIZED);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_token_without_scopes_is_no_token() {
+    let world = World::new().await;
+    world.store.put(&token_row("empty", Namespace::default_ns(), Vec::new())).await.unwrap();
+    assert_eq!(world.get_as("empty", "/api/sessions").await.status, StatusCode::UNAUTHORIZED);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_configured_token_is_an_admin_of_the_default_namespace() {
+    let config = Config { admin_token: Some(Secret::new("from-the-environment")), ..Config::default() };
+    let world = World::with(|deps| crate::Deps { config, ..deps }).await;
+    world.create("s1", "a1", "count").await;
+    let reply = world.post_as("from-the-environment", "/api/sessions/s1/pause", json!({})).await;
+    assert_eq!(reply.status, StatusCode::ACCEPTED);
+    assert_eq!(world.get_as(READ, "/api/sessions").await.status, StatusCode::OK, "stored ones work too");
+}

@@ -1,0 +1,130 @@
+//! `/openapi.json` and the pages of problems.
+
+use std::collections::BTreeSet;
+
+use axum::http::StatusCode;
+use schemas::problem::Code;
+use serde_json::Value;
+
+use super::world::World;
+use crate::routes::{self, Verb};
+
+/// The routes that clients depend on (DESIGN 8), as far as this build has them.
+const FROZEN: &[&str] = &[
+    "post /api/actions",
+    "get /api/actions/{id}",
+    "post /api/sessions/{id}/input",
+    "post /api/sessions/{id}/interrupt",
+    "post /api/sessions/{id}/pause",
+    "post /api/sessions/{id}/resume",
+    "post /api/sessions/{id}/destroy",
+    "post /api/agents/{agent_id}/input",
+    "post /api/agents/{agent_id}/interrupt",
+    "post /api/agents/{agent_id}/pause",
+    "post /api/agents/{agent_id}/resume",
+    "post /api/agents/{agent_id}/destroy",
+    "post /api/sessions/bulk",
+    "get /api/sessions",
+    "get /api/sessions/{id}",
+    "get /api/sessions/{id}/events",
+    "get /api/sessions/{id}/why",
+    "get /api/agents",
+    "get /api/agents/{agent_id}/sessions",
+    "get /api/agent-steps",
+    "post /api/tool-results",
+    "get /api/shards",
+    "get /api/workers",
+    "post /api/workers/{id}/drain",
+    "get /sessions/{id}",
+    "get /health",
+    "get /metrics",
+    "get /openapi.json",
+    "get /problems/{code}",
+];
+
+async fn description() -> Value {
+    World::new().await.get_as("", "/openapi.json").await.json()
+}
+
+fn operations(description: &Value) -> Vec<(String, Value)> {
+    let mut operations = Vec::new();
+    for (path, item) in description["paths"].as_object().unwrap() {
+        for (method, operation) in item.as_object().unwrap() {
+            operations.push((format!("{method} {path}"), operation.clone()));
+        }
+    }
+    operations
+}
+
+#[tokio::test(start_paused = true)]
+async fn it_lists_exactly_the_routes_there_are() {
+    let described: BTreeSet<String> = operations(&description().await).into_iter().map(|(name, _)| name).collect();
+    let served: BTreeSet<String> = routes::table()
+        .iter()
+        .map(|route| format!("{} {}", if route.verb == Verb::Get { "get" } else { "post" }, route.path))
+        .collect();
+    let frozen: BTreeSet<String> = FROZEN.iter().map(|name| (*name).to_owned()).collect();
+    assert_eq!(described, served);
+    assert_eq!(described, frozen);
+}
+
+#[tokio::test(start_paused = true)]
+async fn every_operation_is_described_whole() {
+    let mut ids = BTreeSet::new();
+    for (name, operation) in operations(&description().await) {
+        assert!(operation["summary"].as_str().is_some_and(|text| text.ends_with('.')), "{name} has no sentence");
+        assert!(ids.insert(operation["operationId"].as_str().unwrap().to_owned()), "{name}: the id is taken");
+        let placeholders = name.matches('{').count();
+        let parameters = operation["parameters"].as_array().cloned().unwrap_or_default();
+        let in_path = parameters.iter().filter(|parameter| parameter["in"] == "path").count();
+        assert_eq!(in_path, placeholders, "{name}");
+        assert!(parameters.iter().all(|p| p["in"] == "path" || p["description"].is_string()), "{name}");
+        let responses = operation["responses"].as_object().unwrap();
+        assert!(responses.keys().any(|status| status.starts_with(['1', '2'])), "{name}");
+        let needs_token = operation.get("security").is_some();
+        assert_eq!(responses.contains_key("401"), needs_token, "{name}");
+        let open = ["/health", "/openapi.json", "/problems/"].iter().any(|path| name.contains(path));
+        assert_eq!(needs_token, !open, "{name}");
+        let takes_body = name.starts_with("post") && !name.ends_with("/drain");
+        assert_eq!(operation.get("requestBody").is_some(), takes_body, "{name}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn every_reference_leads_somewhere() {
+    let description = description().await;
+    let schemas = description["components"]["schemas"].as_object().unwrap();
+    let mut references = BTreeSet::new();
+    collect(&description, &mut references);
+    assert!(references.len() > 20, "{references:?}");
+    for reference in references {
+        let name = reference.strip_prefix("#/components/schemas/").unwrap();
+        assert!(schemas.contains_key(name), "{name} is not described");
+    }
+}
+
+fn collect(value: &Value, references: &mut BTreeSet<String>) {
+    match value {
+        Value::Object(map) => {
+            if let Some(reference) = map.get("$ref").and_then(Value::as_str) {
+                references.insert(reference.to_owned());
+            }
+            map.values().for_each(|inner| collect(inner, references));
+        }
+        Value::Array(items) => items.iter().for_each(|inner| collect(inner, references)),
+        _ => {}
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn every_code_has_its_page() {
+    let world = World::new().await;
+    for code in Code::ALL {
+        let reply = world.get_as("", &format!("/problems/{}", code.as_str())).await;
+        assert_eq!(reply.status, StatusCode::OK, "{}", code.as_str());
+        assert_eq!(reply.header("content-type"), "text/markdown; charset=utf-8");
+        assert!(reply.text.starts_with(&format!("# {}\n\n{} (HTTP {}).", code.as_str(), code.title(), code.status())));
+        assert!(reply.text.contains("**Cause.**") && reply.text.contains("**Remedy.**"), "{}", code.as_str());
+    }
+    assert_eq!(world.get_as("", "/problems/none").await.problem(), "not_found");
+}
