@@ -24,8 +24,8 @@ use crate::params;
 
 /// A revoked token works this long at most.
 const REFRESH: Duration = Duration::from_secs(5);
-/// An unknown token asks the store at most this often, over all requests.
-const ASK_AGAIN: Duration = Duration::from_secs(1);
+/// Unknown tokens make the gateway ask the store at most this often, over all requests.
+const ASK_AGAIN: Duration = Duration::from_millis(250);
 /// Longer texts are no tokens of ours.
 const TOKEN_BYTES_MAX: usize = 512;
 /// Prefix of the WebSocket subprotocol that carries a token: browsers can set no header there.
@@ -36,13 +36,14 @@ pub struct Auth {
     /// The one of the configuration.
     fixed: Option<TokenRow>,
     known: RwLock<Arc<Vec<TokenRow>>>,
-    /// When the store was last asked, and whether it has ever answered.
     asked: Mutex<Asked>,
 }
 
 #[derive(Default)]
 struct Asked {
-    at: Option<Instant>,
+    /// When an unknown token last made us ask.
+    for_a_stranger: Option<Instant>,
+    /// Whether the store has ever answered.
     answered: bool,
 }
 
@@ -68,7 +69,8 @@ impl Auth {
         }
         // It may be new. The lock makes concurrent strangers share one look at the store.
         let mut asked = self.asked.lock().await;
-        if asked.at.is_none_or(|at| at.elapsed() >= ASK_AGAIN) {
+        if asked.for_a_stranger.is_none_or(|at| at.elapsed() >= ASK_AGAIN) {
+            asked.for_a_stranger = Some(Instant::now());
             self.ask(&mut asked).await;
         }
         match self.find(&hash) {
@@ -91,7 +93,6 @@ impl Auth {
     }
 
     async fn ask(&self, asked: &mut Asked) {
-        asked.at = Some(Instant::now());
         match self.tokens.all().await {
             Ok(rows) => {
                 *self.known.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(rows);

@@ -27,6 +27,8 @@ use crate::stream::{self, Stream};
 const PROTOCOL: &str = "stepfleet";
 /// Clients have nothing to say here but pings.
 const MESSAGE_BYTES_MAX: usize = 4_096;
+/// How long a client may take to answer a close frame.
+const GOODBYE: Duration = Duration::from_secs(5);
 
 pub fn routes() -> Vec<Route> {
     vec![
@@ -90,12 +92,18 @@ async fn relay(mut socket: WebSocket, mut stream: Stream) {
     }
 }
 
+/// Says goodbye and hears the client out: data left unread would reset the connection, and with it
+/// frames that are still on their way.
 async fn close(socket: &mut WebSocket, ended: bool) {
     let (code, reason) = match ended {
         true => (close_code::NORMAL, "the session has ended"),
         false => (close_code::AGAIN, "connect again with the last offset"),
     };
-    send(socket, Message::Close(Some(CloseFrame { code, reason: reason.into() }))).await;
+    if send(socket, Message::Close(Some(CloseFrame { code, reason: reason.into() }))).await {
+        let goodbye = async { while let Some(Ok(_)) = socket.recv().await {} };
+        // A client that does not answer is cut off.
+        let _ = tokio::time::timeout(GOODBYE, goodbye).await;
+    }
 }
 
 /// Whether the client took it in time.

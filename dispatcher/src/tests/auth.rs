@@ -158,8 +158,8 @@ async fn the_query_is_no_place_for_tokens_but_of_streams() {
 async fn new_tokens_work_at_once_and_revoked_ones_stop() {
     let world = World::new().await;
     assert_eq!(world.get_as("young", "/api/sessions").await.status, StatusCode::UNAUTHORIZED);
-    tokio::time::advance(Duration::from_millis(1_100)).await;
     world.store.put(&token_row("young", Namespace::default_ns(), vec![Scope::Read])).await.unwrap();
+    tokio::time::advance(Duration::from_millis(250)).await;
     assert_eq!(world.get_as("young", "/api/sessions").await.status, StatusCode::OK);
     assert!(world.store.remove("young").await.unwrap());
     tokio::time::sleep(Duration::from_secs(6)).await;
