@@ -35,32 +35,25 @@ pub struct Config {
     pub shards: Option<u16>,
     /// A filter as of `tracing_subscriber::EnvFilter`.
     pub log: String,
-    /// `provider/model` that `run_step` uses.
+    /// `provider/model` that `run_step` uses, or `scripted`.
     pub model: Option<String>,
     pub models: BTreeMap<String, ModelProfile>,
-    pub providers: ProviderEnv,
 }
 
 /// A named choice of model, `[models.<name>]` in `stepfleet.toml`.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ModelProfile {
-    /// `anthropic`, `openai`, `gemini` or `scripted`.
+    /// `anthropic`, `openai` or `gemini`.
     pub provider: String,
     pub model: String,
     #[serde(default)]
     pub base_url: Option<String>,
     #[serde(default)]
     pub max_tokens: Option<u32>,
-}
-
-/// What the environment says about model providers, under the names their own tools use.
-#[derive(Debug, Clone, Default)]
-pub struct ProviderEnv {
-    pub anthropic_key: Option<Secret>,
-    pub openai_key: Option<Secret>,
-    pub openai_base_url: Option<String>,
-    pub gemini_key: Option<Secret>,
+    /// Variable that holds the key, if not the provider's usual one.
+    #[serde(default)]
+    pub api_key_env: Option<String>,
 }
 
 /// One thing that is wrong: where it was said, what was said, what to say instead.

@@ -22,8 +22,14 @@ pub const NAMES: &[&str] = &[
 ];
 
 /// Other variables that start with `STEPFLEET_`: for the scripts and the command line.
-const NOT_SETTINGS: &[&str] =
-    &["STEPFLEET_CONFIG", "STEPFLEET_TARGET_DIR", "STEPFLEET_URL", "STEPFLEET_BIN", "STEPFLEET_NAMESPACE"];
+const NOT_SETTINGS: &[&str] = &[
+    "STEPFLEET_CONFIG",
+    "STEPFLEET_TARGET_DIR",
+    "STEPFLEET_URL",
+    "STEPFLEET_BIN",
+    "STEPFLEET_SCRIPT_RECORD",
+    "STEPFLEET_ALLOW_PATHS",
+];
 
 const FILE: &str = "stepfleet.toml";
 

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use schemas::limits::SHARDS_MAX;
 
 use super::layers::{Layers, NAMES, Setting, merge, nearest};
-use super::{Config, ModelProfile, Problem, Problems, ProviderEnv};
+use super::{Config, ModelProfile, Problem, Problems};
 use crate::secret::Secret;
 use crate::telemetry;
 
@@ -15,7 +15,7 @@ const DATA_DIR: &str = "stepfleet-data";
 const LISTEN: &str = "127.0.0.1:7070";
 /// Shorter ones can be guessed.
 const TOKEN_CHARS_MIN: usize = 16;
-const PROVIDERS: &[&str] = &["anthropic", "openai", "gemini", "scripted"];
+const PROVIDERS: &[&str] = &["anthropic", "openai", "gemini"];
 
 struct Reader {
     settings: BTreeMap<&'static str, Setting>,
@@ -41,7 +41,6 @@ pub fn config(layers: &Layers) -> Result<Config, Problems> {
         log: reader.parse("log", |text| telemetry::parse_filter(text).map(|_| text.to_owned())).unwrap_or_default(),
         model: reader.parse("model", provider_and_model),
         models,
-        providers: providers(&layers.env),
     };
     if reader.problems.is_empty() { Ok(config) } else { Err(Problems(reader.problems)) }
 }
@@ -183,18 +182,10 @@ fn shards(text: &str) -> Result<u16, String> {
 }
 
 fn provider_and_model(text: &str) -> Result<String, String> {
-    match text.split_once('/') {
-        Some((provider, model)) if PROVIDERS.contains(&provider) && !model.is_empty() => Ok(text.to_owned()),
-        _ => Err(format!("use provider/model with one of the providers {}", PROVIDERS.join(", "))),
+    let known =
+        text.split_once('/').is_some_and(|(provider, model)| PROVIDERS.contains(&provider) && !model.is_empty());
+    if known || text == "scripted" {
+        return Ok(text.to_owned());
     }
-}
-
-fn providers(env: &BTreeMap<String, String>) -> ProviderEnv {
-    let get = |name: &str| env.get(name).map(|text| text.trim()).filter(|text| !text.is_empty()).map(str::to_owned);
-    ProviderEnv {
-        anthropic_key: get("ANTHROPIC_API_KEY").map(Secret::new),
-        openai_key: get("OPENAI_API_KEY").map(Secret::new),
-        openai_base_url: get("OPENAI_BASE_URL"),
-        gemini_key: get("GEMINI_API_KEY").or_else(|| get("GOOGLE_API_KEY")).map(Secret::new),
-    }
+    Err(format!("use provider/model with one of the providers {}, or scripted", PROVIDERS.join(", ")))
 }

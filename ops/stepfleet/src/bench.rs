@@ -1,0 +1,90 @@
+//! `bench`: what this build does on this machine. One JSON line per metric, each with the disk's
+//! fsync floor measured beside it, since that bounds every durable figure.
+
+mod archive;
+mod latency;
+mod memory;
+mod pause;
+mod resume;
+mod rig;
+mod steps;
+
+use anyhow::{Context, Result, bail};
+use clap::{Args, ValueEnum};
+use host::config::Config;
+use host::telemetry;
+
+/// Measures this build on this machine.
+#[derive(Debug, Args)]
+pub struct Bench {
+    /// What to measure
+    #[arg(value_enum, default_value_t = Metric::All)]
+    metric: Metric,
+    /// Smaller sizes: seconds instead of minutes
+    #[arg(long)]
+    quick: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Metric {
+    All,
+    /// One session of 5,000 tiny steps, alone
+    Lone,
+    /// 64 sessions of 50 steps, with about 500 B of state and 200 B of text each
+    Steps64,
+    /// 512 of them
+    Steps512,
+    /// From a create request over HTTP to its first committed step
+    FirstStep,
+    /// Pause of a session whose shard works on a backlog of 100,000 inputs
+    Pause,
+    /// First step after a restart, with 100 and with 100,000 steps of history
+    Resume,
+    /// Rows archived per second, and the point query of one session among 1 M steps
+    Archive,
+    /// Memory with 100,000 idle sessions against none
+    Memory,
+}
+
+impl Bench {
+    pub async fn run(self, config: Config) -> Result<()> {
+        if self.metric == Metric::All {
+            return self.run_all().await;
+        }
+        // Logs would be measured too.
+        let filter = if config.log.is_empty() { "error" } else { &config.log };
+        if let Ok(filter) = telemetry::parse_filter(filter) {
+            telemetry::start(filter);
+        }
+        let quick = self.quick;
+        match self.metric {
+            Metric::All => Ok(()),
+            Metric::Lone => steps::lone().await,
+            Metric::Steps64 => steps::many(64).await,
+            Metric::Steps512 => steps::many(512).await,
+            Metric::FirstStep => latency::first_step(if quick { 50 } else { 300 }).await,
+            Metric::Pause => pause::under_backlog(if quick { 10_000 } else { 100_000 }).await,
+            Metric::Resume => resume::after_restart(&[100, if quick { 5_000 } else { 100_000 }]).await,
+            Metric::Archive => archive::rows_and_query(if quick { 50_000 } else { 1_000_000 }).await,
+            Metric::Memory => memory::idle_sessions(if quick { 5_000 } else { 100_000 }).await,
+        }
+    }
+
+    /// Each metric in a process of its own, so that none pays for the one before.
+    async fn run_all(&self) -> Result<()> {
+        let program = std::env::current_exe().context("the path of this program")?;
+        for metric in Metric::value_variants().iter().filter(|metric| **metric != Metric::All) {
+            let name = metric.to_possible_value().context("a hidden metric")?;
+            let mut command = tokio::process::Command::new(&program);
+            command.arg("bench").arg(name.get_name());
+            if self.quick {
+                command.arg("--quick");
+            }
+            let status = command.status().await.context("a process for the metric")?;
+            if !status.success() {
+                bail!("{} failed", name.get_name());
+            }
+        }
+        Ok(())
+    }
+}

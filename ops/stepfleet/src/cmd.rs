@@ -1,0 +1,31 @@
+//! The commands, one file each.
+
+pub mod action;
+pub mod control;
+pub mod create;
+pub mod destroy;
+pub mod doctor;
+pub mod drain;
+pub mod health;
+pub mod input;
+pub mod interrupt;
+pub mod pause;
+pub mod resume;
+pub mod sessions;
+pub mod shards;
+pub mod show;
+pub mod steps;
+pub mod tail;
+pub mod token;
+pub mod up;
+pub mod why;
+pub mod workers;
+
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+/// The elements of a list answer, bare or as `items` of a page.
+fn items<T: DeserializeOwned>(mut answer: Value) -> anyhow::Result<Vec<T>> {
+    let list = answer.get_mut("items").map(Value::take).unwrap_or(answer);
+    Ok(serde_json::from_value(list)?)
+}

@@ -1,0 +1,85 @@
+//! `tail`: follows a session's committed events, each once and in order, over any number of
+//! connections.
+
+use std::time::Duration;
+
+use anyhow::Result;
+use clap::Args;
+use futures::StreamExt;
+use schemas::api::{StreamEvent, StreamEventType};
+
+use crate::client::Client;
+use crate::output::{Output, cell};
+use crate::sse::Frames;
+
+/// Between two attempts to connect again.
+const RETRY: Duration = Duration::from_secs(1);
+const RETRIES_MAX: u32 = 60;
+
+/// Follows the committed events of a session.
+#[derive(Debug, Args)]
+pub struct Tail {
+    session: String,
+    /// Start after this offset
+    #[arg(long, default_value_t = 0, value_name = "OFFSET")]
+    after: u64,
+}
+
+impl Tail {
+    pub async fn run(self, client: &Client, out: Output) -> Result<()> {
+        let path = format!("/api/sessions/{}/events", self.session);
+        let mut cursor = self.after;
+        let mut failures = 0;
+        loop {
+            // The first refusal counts (no such session, no permission); later ones may be a restart.
+            match client.stream(&path, cursor).await {
+                Ok(response) => {
+                    failures = 0;
+                    if follow(response, &mut cursor, out).await? {
+                        return Ok(());
+                    }
+                }
+                Err(error) if cursor == self.after || failures == RETRIES_MAX => return Err(error),
+                Err(_) => failures += 1,
+            }
+            tokio::time::sleep(RETRY).await;
+        }
+    }
+}
+
+/// Shows what one connection brings. Returns whether that was the end of the session.
+async fn follow(response: reqwest::Response, cursor: &mut u64, out: Output) -> Result<bool> {
+    let mut body = response.bytes_stream();
+    let mut frames = Frames::default();
+    while let Some(Ok(bytes)) = body.next().await {
+        for data in frames.push(&bytes) {
+            let event: StreamEvent = serde_json::from_str(&data)?;
+            *cursor = event.offset.max(*cursor);
+            print(&event, &data, out);
+            if event.kind == StreamEventType::End {
+                return Ok(true);
+            }
+        }
+    }
+    Ok(false)
+}
+
+fn print(event: &StreamEvent, raw: &str, out: Output) {
+    if out.json {
+        println!("{raw}");
+        return;
+    }
+    let what = match (&event.step, &event.data) {
+        (Some(step), _) => {
+            let text = step.text.as_deref().or(step.error.as_deref()).unwrap_or_default();
+            let guidance =
+                step.guidance.as_ref().map(|json| format!("  guidance {}", json.as_str())).unwrap_or_default();
+            format!("#{} {} → {}  {}{guidance}", step.iteration, step.step_token, step.next_step_token, cell(text))
+        }
+        (None, Some(data)) => cell(data.as_str()),
+        (None, None) => String::new(),
+    };
+    let kind =
+        serde_json::to_value(event.kind).ok().and_then(|kind| kind.as_str().map(str::to_owned)).unwrap_or_default();
+    println!("{:>6}  {}  {kind:<8} {what}", event.offset, event.at);
+}
