@@ -113,7 +113,8 @@ impl Client {
     }
 }
 
-fn new_action(namespace: schemas::id::Namespace, id: &str, actor: &str, body: &Value) -> NewAction {
+/// A body of a client's, checked as the gateway checks it.
+pub fn new_action(namespace: schemas::id::Namespace, id: &str, actor: &str, body: &Value) -> NewAction {
     let context = ParseContext {
         namespace,
         actor: actor.to_owned(),

@@ -138,23 +138,27 @@ impl Keeper {
         let process = Process { faults: faults.clone(), clock: world.clock.sibling() };
         *lock(&self.process) = Some(process.clone());
         world.trace.note(faults.name(), "starts");
-        let runner = (!self.archives).then(|| Runner::start(runner_deps(world, &process), runner_config(world, &name)));
-        let archivist = self
-            .archives
-            .then(|| Archivist::start(archivist_deps(world, &process), archivist_config(world)));
-        Running { process, runner, archivist }
+        let worker = WorkerId::parse(&name).expect("names of machines are ids");
+        Running::start(world, process, &worker, !self.archives, self.archives)
     }
 }
 
 /// A process and what runs in it.
-struct Running {
+pub struct Running {
     process: Process,
     runner: Option<Runner>,
     archivist: Option<Archivist>,
 }
 
 impl Running {
-    fn kill(self) {
+    pub fn start(world: &World, process: Process, worker: &WorkerId, runs: bool, archives: bool) -> Self {
+        let runner = || Runner::start(runner_deps(world, &process), runner_config(world, worker));
+        let archivist = || Archivist::start(archivist_deps(world, &process), archivist_config(world));
+        let (runner, archivist) = (runs.then(runner), archives.then(archivist));
+        Self { process, runner, archivist }
+    }
+
+    pub fn kill(self) {
         if let Some(runner) = self.runner {
             runner.kill();
         }
@@ -202,15 +206,14 @@ fn runner_deps(world: &World, process: &Process) -> RunnerDeps {
     }
 }
 
-fn runner_config(world: &World, name: &str) -> RunnerConfig {
-    let worker = WorkerId::parse(name).expect("names of machines are ids");
+fn runner_config(world: &World, worker: &WorkerId) -> RunnerConfig {
     RunnerConfig {
         lease_ms: world.plan.lease_ms,
         tick_ms: 300,
         poll_ms: 500,
         idle_evict_ms: world.plan.idle_evict_ms,
         drain_grace_ms: 1_000,
-        ..RunnerConfig::new(worker, "sim", "0")
+        ..RunnerConfig::new(worker.clone(), "sim", "0")
     }
 }
 

@@ -3,6 +3,7 @@
 
 mod chaos;
 mod clients;
+mod drill;
 mod fleet;
 mod oracle;
 mod plan;
@@ -10,6 +11,7 @@ mod quiet;
 mod run;
 mod world;
 
+pub use drill::drill_every;
 pub use oracle::Finding;
 pub use plan::Plan;
 pub use run::{Failed, Passed, run_plan, run_seed};

@@ -14,7 +14,7 @@ use domain::invariant::{Broken, Invariant};
 
 use crate::clients::Book;
 use crate::world::World;
-use story::Stories;
+pub use story::{Stories, Story};
 
 /// A broken invariant with its evidence.
 pub type Finding = Broken;

@@ -66,11 +66,7 @@ impl Plan {
                 lost_channel: rate(100),
                 linger_ms: 0..*dice.pick(&[1, 3_000]),
             },
-            effects: EffectFaults {
-                retriable: rate(60),
-                fatal: rate(60),
-                delay_ms_max: *dice.pick(&[1, 100, 3_000]),
-            },
+            effects: EffectFaults { retriable: rate(60), fatal: rate(60), delay_ms_max: *dice.pick(&[1, 100, 3_000]) },
             cut_appends: rate(300),
             destroys_all: dice.chance(0.3),
             breakages: Breakages::default(),

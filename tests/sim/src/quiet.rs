@@ -73,7 +73,9 @@ fn unsettled(world: &World) -> Vec<Broken> {
         let head = &row.head;
         let settled = match head.status {
             SessionStatus::Stopped | SessionStatus::Completed => pending == 0,
-            SessionStatus::Error => !open.iter().any(|place| place.0 == row.key && is_order(world, &row, &place.3) && place.1 == Lane::Control),
+            SessionStatus::Error => !open
+                .iter()
+                .any(|place| place.0 == row.key && is_order(world, &row, &place.3) && place.1 == Lane::Control),
             SessionStatus::Running => head.cause == Cause::Input && head.wake_at_ms.is_none() && pending == 0,
             SessionStatus::Starting | SessionStatus::Paused | SessionStatus::Stopping => false,
         };

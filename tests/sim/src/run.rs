@@ -17,7 +17,7 @@ use crate::world::World;
 const CLIENTS_MAX: Duration = Duration::from_secs(600);
 /// Longest that a drain may take once nothing fails any more.
 const DRAIN_MAX: Duration = Duration::from_secs(60);
-/// Lines of the trace in a report.
+/// Lines of the trace in a report; `SIM_TAIL` asks for more.
 const TAIL: usize = 60;
 
 /// What a run that kept every invariant did.
@@ -28,6 +28,8 @@ pub struct Passed {
     pub actions: u64,
     pub claims: u64,
     pub effects: u64,
+    pub fenced: u64,
+    pub conflicts: u64,
     /// Equal for equal runs.
     pub digest: u64,
 }
@@ -45,12 +47,13 @@ pub fn run_seed(seed: u64) -> Result<Passed, Failed> {
 }
 
 pub fn run_plan(plan: Plan) -> Result<Passed, Failed> {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_time()
-        .start_paused(true)
-        .build()
-        .expect("a runtime without I/O needs nothing of the machine");
-    runtime.block_on(run(plan))
+    runtime().block_on(run(plan))
+}
+
+/// One thread, and a clock that moves when everybody waits.
+pub(crate) fn runtime() -> tokio::runtime::Runtime {
+    let mut builder = tokio::runtime::Builder::new_current_thread();
+    builder.enable_time().start_paused(true).build().expect("a runtime without I/O needs nothing of the machine")
 }
 
 async fn run(plan: Plan) -> Result<Passed, Failed> {
@@ -77,7 +80,7 @@ async fn run(plan: Plan) -> Result<Passed, Failed> {
     if broken.is_empty() {
         Ok(summary(&world))
     } else {
-        Err(Failed { seed, broken, tail: world.trace.tail(TAIL) })
+        Err(Failed { seed, broken, tail: world.trace.tail(tail_length()) })
     }
 }
 
@@ -104,9 +107,16 @@ async fn act(world: &World, book: &Book, machines: &[Machine]) -> Vec<Broken> {
     }
 }
 
+fn tail_length() -> usize {
+    std::env::var("SIM_TAIL").ok().and_then(|text| text.parse().ok()).unwrap_or(TAIL)
+}
+
 fn summary(world: &World) -> Passed {
     let log = world.store.commit_log();
+    let (fenced, conflicts) = world.store.refused_commits();
     Passed {
+        fenced,
+        conflicts,
         commits: log.len() as u64,
         steps: log.iter().map(|commit| commit.entry.steps.len() as u64).sum(),
         actions: world.store.all_actions().len() as u64,
@@ -118,7 +128,13 @@ fn summary(world: &World) -> Passed {
 
 impl fmt::Display for Failed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "seed {} breaks {} invariants; run it alone with SIM_SEED={}", self.seed, self.broken.len(), self.seed)?;
+        writeln!(
+            f,
+            "seed {} breaks {} invariants; run it alone with SIM_SEED={}",
+            self.seed,
+            self.broken.len(),
+            self.seed
+        )?;
         for broken in self.broken.iter().take(12) {
             writeln!(f, "  {broken}")?;
         }

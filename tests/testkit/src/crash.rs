@@ -3,7 +3,6 @@
 //! not depend on it.
 
 use std::fmt::Debug;
-use std::future::Future;
 
 use crate::unreliable::{CrashPoint, Side};
 
@@ -21,13 +20,11 @@ pub struct Run<H> {
 ///
 /// # Errors
 /// The first crash point whose history differs from that of the clean run.
-pub async fn at_every_call<H, S, F>(stride: usize, mut scenario: S) -> Result<u64, String>
+pub fn at_every_call<H>(stride: usize, mut scenario: impl FnMut(Option<CrashPoint>) -> Run<H>) -> Result<u64, String>
 where
     H: PartialEq + Debug,
-    S: FnMut(Option<CrashPoint>) -> F,
-    F: Future<Output = Run<H>>,
 {
-    let clean = scenario(None).await;
+    let clean = scenario(None);
     if clean.calls == 0 {
         return Err("the scenario makes no calls".into());
     }
@@ -35,7 +32,7 @@ where
     for call in (1..=clean.calls).step_by(stride.max(1)) {
         for side in [Side::Before, Side::After] {
             let point = CrashPoint { call, side };
-            let crashed = scenario(Some(point)).await;
+            let crashed = scenario(Some(point));
             if crashed.history != clean.history {
                 return Err(format!(
                     "a crash at {point:?} of {} calls changes history\nclean:   {:?}\ncrashed: {:?}",

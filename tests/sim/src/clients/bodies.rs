@@ -12,8 +12,19 @@ pub struct Bodies {
 
 const NAMESPACES: [&str; 2] = ["default", "other"];
 const VERBS: [&str; 13] = [
-    "create", "create", "create", "input", "input", "input", "input", "interrupt", "interrupt", "interrupt", "pause",
-    "resume", "destroy",
+    "create",
+    "create",
+    "create",
+    "input",
+    "input",
+    "input",
+    "input",
+    "interrupt",
+    "interrupt",
+    "interrupt",
+    "pause",
+    "resume",
+    "destroy",
 ];
 
 impl Bodies {

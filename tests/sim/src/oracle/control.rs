@@ -26,9 +26,7 @@ fn statuses(story: &Story, findings: &mut Findings) {
         match item {
             Item::Step(step) => {
                 let may = matches!(status, SessionStatus::Running | SessionStatus::Stopping);
-                findings.expect(Invariant::A1, may, || {
-                    format!("{key} takes step {} while {status:?}", step.iteration)
-                });
+                findings.expect(Invariant::A1, may, || format!("{key} takes step {} while {status:?}", step.iteration));
             }
             Item::Event(event) if event.kind == EventKind::Status => {
                 let text = event.data.to_value()["status"].as_str().unwrap_or_default().to_owned();

@@ -23,6 +23,8 @@ pub fn check(world: &World, findings: &mut Findings) {
         }
     }
     for (key, count) in calls {
-        findings.expect(Invariant::E2, count == 1, || format!("{key} is to happen at most once and happened {count} times"));
+        findings.expect(Invariant::E2, count == 1, || {
+            format!("{key} is to happen at most once and happened {count} times")
+        });
     }
 }

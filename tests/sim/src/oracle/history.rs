@@ -62,7 +62,8 @@ fn complete(story: &Story, places: &Places, findings: &mut Findings) {
         one_of(story, step.offset, copies, step, findings);
     }
     for event in story.commits.iter().flat_map(|commit| commit.entry.events.iter()) {
-        let copies = [&places.journal_events, &places.archive_events].map(|rows| rows.get(&story.row.key, event.offset));
+        let copies =
+            [&places.journal_events, &places.archive_events].map(|rows| rows.get(&story.row.key, event.offset));
         one_of(story, event.offset, copies, event, findings);
     }
 }

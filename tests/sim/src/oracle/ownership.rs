@@ -12,7 +12,8 @@ pub fn check(world: &World, findings: &mut Findings) {
     for claim in world.store.claim_log() {
         let (place, owner) = ((claim.shard, claim.epoch), claim.owner.clone());
         let before = owners.insert(place, owner);
-        findings.expect(Invariant::S1, before.is_none(), || format!("{place:?} is claimed twice: {before:?}, {claim:?}"));
+        findings
+            .expect(Invariant::S1, before.is_none(), || format!("{place:?} is claimed twice: {before:?}, {claim:?}"));
         findings.expect(Invariant::S1, claim.taken_from.is_none(), || format!("a held shard is claimed: {claim:?}"));
     }
     let mut newest = BTreeMap::new();

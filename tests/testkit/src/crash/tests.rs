@@ -25,7 +25,12 @@ async fn count_once(done: &AtomicU64, sum: &AtomicU64, faults: &Faults, careful:
     faults.call(Port::Ledger, "mark", mark).await
 }
 
-async fn scenario(crash: Option<CrashPoint>, careful: bool) -> Run<u64> {
+fn scenario(crash: Option<CrashPoint>, careful: bool) -> Run<u64> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build();
+    runtime.expect("a runtime").block_on(run(crash, careful))
+}
+
+async fn run(crash: Option<CrashPoint>, careful: bool) -> Run<u64> {
     let (done, sum) = (Arc::new(AtomicU64::new(0)), AtomicU64::new(0));
     let first = Faults::none("first");
     if let Some(point) = crash {
@@ -43,13 +48,13 @@ async fn scenario(crash: Option<CrashPoint>, careful: bool) -> Run<u64> {
     Run { calls: first.calls(), history: sum.load(Ordering::SeqCst) }
 }
 
-#[tokio::test(start_paused = true)]
-async fn a_safe_process_passes() {
-    assert_eq!(at_every_call(1, |crash| scenario(crash, true)).await, Ok(4));
+#[test]
+fn a_safe_process_passes() {
+    assert_eq!(at_every_call(1, |crash| scenario(crash, true)), Ok(4));
 }
 
-#[tokio::test(start_paused = true)]
-async fn an_unsafe_process_is_found() {
-    let found = at_every_call(1, |crash| scenario(crash, false)).await;
+#[test]
+fn an_unsafe_process_is_found() {
+    let found = at_every_call(1, |crash| scenario(crash, false));
     assert!(found.is_err_and(|why| why.contains("changes history")));
 }

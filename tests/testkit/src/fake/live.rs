@@ -22,7 +22,12 @@ pub type Witness = Arc<dyn Fn(&Notice) -> Option<String> + Send + Sync>;
 
 impl Default for LocalLive {
     fn default() -> Self {
-        Self { sender: broadcast::Sender::new(BUFFER), published: Arc::default(), objections: Arc::default(), witness: None }
+        Self {
+            sender: broadcast::Sender::new(BUFFER),
+            published: Arc::default(),
+            objections: Arc::default(),
+            witness: None,
+        }
     }
 }
 

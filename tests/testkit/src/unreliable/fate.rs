@@ -103,6 +103,11 @@ impl Faults {
         &self.0.name
     }
 
+    /// Adds a line of this process to the trace.
+    pub fn note(&self, what: impl Into<String>) {
+        self.0.trace.note(&self.0.name, what);
+    }
+
     /// Crashes at this point of the future.
     pub fn crash_at(&self, point: CrashPoint) {
         self.lock().crash = Some(point);

@@ -44,12 +44,18 @@ impl Live {
     /// Decides and performs until the step ends one way or another.
     async fn rounds(&mut self, start: StepStart) -> Flow {
         let mut outcomes = Vec::new();
+        // Settled by the commit that holds their answers: after a crash before it they are in doubt.
+        let mut answered = Vec::new();
         loop {
             let decision = self.decide(&start, &outcomes);
             match decision {
                 Decision::Perform(effect) if outcomes.len() < EFFECTS_PER_STEP_MAX => {
+                    let row = self.effect_row(&start, outcomes.len(), &effect, EffectState::Settled);
                     match self.perform(&start, outcomes.len(), effect).await {
-                        Ok(Performed::Done(outcome)) => outcomes.push(outcome),
+                        Ok(Performed::Done(outcome)) => {
+                            outcomes.push(outcome);
+                            answered.extend(row);
+                        }
                         Ok(Performed::Restart | Performed::Cut) => {
                             self.session.abandon_step(start);
                             return Ok(());
@@ -58,24 +64,36 @@ impl Live {
                     }
                 }
                 Decision::Perform(_) => {
+                    self.note_effects(answered);
                     let message = format!("asked for more than {EFFECTS_PER_STEP_MAX} effects in one step");
                     self.fail(start, Code::StepFailed, message)?;
                     return Ok(());
                 }
                 Decision::AwaitInput => {
+                    self.note_effects(answered);
                     self.session.await_input(start);
                     return self.wait(self.session.head().wake_at_ms).await;
                 }
-                Decision::Fail { code, message } => return self.fail(start, code, message),
+                Decision::Fail { code, message } => {
+                    self.note_effects(answered);
+                    return self.fail(start, code, message);
+                }
                 Decision::Finish { out, took_arrival } => {
                     // What came before goes out first, so that its commit overlaps with what follows.
                     self.save()?;
                     let now = self.context.now_ms();
                     metrics::histogram!(metric::STEP_SECONDS).record((now - start.started_ms).max(0) as f64 / 1_000.0);
+                    self.note_effects(answered);
                     self.session.finish_step(start, out, took_arrival, now);
                     return Ok(());
                 }
             }
+        }
+    }
+
+    fn note_effects(&mut self, rows: Vec<EffectRow>) {
+        for row in rows {
+            self.session.note_effect(row);
         }
     }
 
@@ -105,24 +123,34 @@ impl Live {
         self.fail(start, Code::EffectInDoubt, message)
     }
 
-    async fn perform(&mut self, start: &StepStart, index: usize, effect: Effect) -> Flow<Performed> {
+    /// The row of the effects ledger of the `index`th effect of a step, if its class needs one.
+    fn effect_row(&self, start: &StepStart, index: usize, effect: &Effect, state: EffectState) -> Option<EffectRow> {
         let class = effect.class();
+        (class == EffectClass::AtMostOnce).then(|| EffectRow {
+            key: effect_key(&self.session.key, start.iteration, index),
+            class,
+            state,
+            what: effect.kind().into(),
+        })
+    }
+
+    async fn perform(&mut self, start: &StepStart, index: usize, effect: Effect) -> Flow<Performed> {
         let kind = effect.kind();
-        let key = effect_key(&self.session.key, start.iteration, index);
-        let row = |state| EffectRow { key: key.clone(), class, state, what: kind.into() };
-        if class == EffectClass::AtMostOnce {
-            self.session.note_effect(row(EffectState::Sent));
-        }
+        let sent = self.effect_row(start, index, &effect, EffectState::Sent);
+        self.note_effects(sent.into_iter().collect());
         self.save_all().await?;
-        self.context.shared.lease.fresh().await;
-        let call = EffectCall { session: self.session.key.clone(), key: key.clone(), effect };
-        let started = Instant::now();
-        let performed = self.attend(&call).await?;
-        metrics::histogram!(metric::EFFECT_SECONDS, "kind" => kind).record(started.elapsed().as_secs_f64());
-        if class == EffectClass::AtMostOnce && matches!(performed, Performed::Done(_)) {
-            self.session.note_effect(row(EffectState::Settled));
+        // A renewal that makes the lease fresh again may be the very one that found this shard lost.
+        tokio::select! {
+            biased;
+            () = self.context.hand_over.cancelled() => return Ok(Performed::Cut),
+            () = self.context.shared.lease.fresh() => {}
         }
-        Ok(performed)
+        let key = effect_key(&self.session.key, start.iteration, index);
+        let call = EffectCall { session: self.session.key.clone(), key, effect };
+        let started = Instant::now();
+        let performed = self.attend(&call).await;
+        metrics::histogram!(metric::EFFECT_SECONDS, "kind" => kind).record(started.elapsed().as_secs_f64());
+        performed
     }
 
     /// Waits for the effect and attends to what comes meanwhile.

@@ -73,10 +73,12 @@ fn answer(call: &EffectCall) -> Value {
 /// The remote step function: counts in its state and repeats guidance.
 fn http_answer(call: &EffectCall, frame: &Value) -> Value {
     let n = frame["state"]["n"].as_u64().unwrap_or(0) + 1;
+    let mut state = frame["state"].clone();
+    state["n"] = json!(n);
     json!({
         "step": frame["step"],
         "next_step": format!("s{n}"),
-        "state": {"n": n},
+        "state": state,
         "text": format!("{n} for {}", call.key),
         "done": frame["state"]["until"].as_u64().is_some_and(|until| n >= until),
     })

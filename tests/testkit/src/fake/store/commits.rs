@@ -23,7 +23,11 @@ impl Commits for MemStore {
             return Err(Failure::internal("two commits of one session in one call"));
         }
         let mut state = self.transaction();
-        Ok(commits.into_iter().map(|commit| state.commit(owner, commit, now, &self.breakages)).collect())
+        let results: Vec<CommitResult> =
+            commits.into_iter().map(|commit| state.commit(owner, commit, now, &self.breakages)).collect();
+        state.fenced += results.iter().filter(|result| matches!(result, CommitResult::Fenced)).count() as u64;
+        state.conflicts += results.iter().filter(|result| matches!(result, CommitResult::Conflict)).count() as u64;
+        Ok(results)
     }
 }
 

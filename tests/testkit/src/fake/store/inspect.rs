@@ -45,6 +45,12 @@ impl MemStore {
         self.transaction().commit_log.iter().rev().any(|commit| Arc::ptr_eq(&commit.entry, entry))
     }
 
+    /// Commits refused so far: by the fence, and by the guard of a session.
+    pub fn refused_commits(&self) -> (u64, u64) {
+        let state = self.transaction();
+        (state.fenced, state.conflicts)
+    }
+
     /// Every claim since the beginning.
     pub fn claim_log(&self) -> Vec<Claimed> {
         self.transaction().claim_log.clone()

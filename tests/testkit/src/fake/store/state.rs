@@ -80,6 +80,8 @@ pub(super) struct State {
     pub tokens: BTreeMap<String, TokenRow>,
     pub commit_log: Vec<Committed>,
     pub claim_log: Vec<Claimed>,
+    pub fenced: u64,
+    pub conflicts: u64,
 }
 
 impl State {
@@ -97,6 +99,8 @@ impl State {
             tokens: BTreeMap::new(),
             commit_log: Vec::new(),
             claim_log: Vec::new(),
+            fenced: 0,
+            conflicts: 0,
         }
     }
 

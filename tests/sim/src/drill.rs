@@ -1,0 +1,109 @@
+//! A small fleet of one worker that may crash at one call, for the crash-point helper: whatever the
+//! call, the history in the end is the same.
+
+use domain::ports::{Ledger, Queue, Verdict};
+use schemas::id::{Namespace, WorkerId};
+use serde_json::{Value, json};
+use testkit::crash::Run;
+use testkit::unreliable::{CrashPoint, FaultRates, Faults};
+
+use crate::clients::{Book, new_action};
+use crate::fleet::{Process, Running};
+use crate::oracle;
+use crate::plan::Plan;
+use crate::quiet;
+use crate::world::World;
+
+/// What a session came to: everything but times and offsets.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Came {
+    pub session: String,
+    pub status: String,
+    pub steps: Vec<String>,
+    pub guidance: Vec<String>,
+}
+
+/// Runs the scenario with a crash at the given call of its worker.
+pub async fn drill(crash: Option<CrashPoint>) -> Run<Vec<Came>> {
+    let (world, book) = (World::new(Plan::calm()), Book::default());
+    for (id, body) in script() {
+        post(&world, id, &body).await;
+    }
+    let first = Faults::new("first", world.dice.fork(), FaultRates::NONE, world.trace.clone());
+    if let Some(point) = crash {
+        first.crash_at(point);
+    }
+    let running = start(&world, first.clone());
+    let settled = tokio::select! {
+        biased;
+        () = first.crashed() => false,
+        broken = quiet::settle(&world, &book) => broken.is_empty(),
+    };
+    let calls = first.calls();
+    running.kill();
+    if !settled {
+        let second = start(&world, Faults::new("second", world.dice.fork(), FaultRates::NONE, world.trace.clone()));
+        let broken = quiet::settle(&world, &book).await;
+        assert!(broken.is_empty(), "after a crash at {crash:?}: {broken:?}");
+        second.kill();
+    }
+    let broken = oracle::check(&world, &book);
+    assert!(broken.is_empty(), "after a crash at {crash:?}: {broken:?}\n{}", world.trace.tail(80).join("\n"));
+    Run { calls, history: came(&world) }
+}
+
+fn start(world: &World, faults: Faults) -> Running {
+    let worker = WorkerId::parse(faults.name()).expect("an id");
+    Running::start(world, Process { faults, clock: world.clock.sibling() }, &worker, true, true)
+}
+
+/// All is posted before the worker starts, so that nothing depends on who is faster.
+fn script() -> Vec<(&'static str, Value)> {
+    let to =
+        |session: &str, verb: &str, payload: Value| json!({"type": verb, "session_id": session, "payload": payload});
+    vec![
+        ("1", to("echo", "create", json!({"moniker": "echo"}))),
+        ("2", to("echo", "input", json!({"text": "in:default.1"}))),
+        ("3", to("echo", "input", json!({"text": "in:default.2"}))),
+        ("4", to("count", "create", json!({"moniker": "count", "config": {"until": 8}, "loop_interval_ms": 100}))),
+        ("5", to("count", "interrupt", json!({"guidance": {"mark": "g:default.5"}}))),
+        ("6", to("joke", "create", json!({"moniker": "tell_a_joke", "max_steps": 4, "loop_interval_ms": 10}))),
+        ("9", to("echo", "input", json!({"text": "in:default.9"}))),
+        ("7", to("gone", "create", json!({"moniker": "echo"}))),
+        ("8", to("gone", "destroy", json!({}))),
+    ]
+}
+
+async fn post(world: &World, id: &str, body: &Value) {
+    let action = new_action(Namespace::default_ns(), id, "drill", body);
+    let verdicts = world.store.accept(vec![action]).await.expect("no faults are scripted");
+    for verdict in verdicts {
+        let Verdict::Accepted(accepted) = verdict else { panic!("{id} is not accepted: {verdict:?}") };
+        world.queue.publish(&[accepted.action]).await.expect("no faults are scripted");
+    }
+}
+
+fn came(world: &World) -> Vec<Came> {
+    let stories = oracle::Stories::of(world);
+    let one = |story: &oracle::Story| Came {
+        session: story.row.key.to_string(),
+        status: format!("{:?} {:?}", story.row.head.status, story.row.head.stop_reason),
+        steps: story.steps().map(|step| format!("{} {:?}", step.iteration, step.text)).collect(),
+        guidance: story.steps().filter_map(|step| step.guidance.as_ref()).map(|g| g.as_str().to_owned()).collect(),
+    };
+    stories.0.iter().map(one).collect()
+}
+
+impl Plan {
+    /// No faults, one shard.
+    fn calm() -> Self {
+        let plan = Plan::of(0);
+        let (queue, effects) = (testkit::fake::QueueFaults::NONE, testkit::fake::effects::EffectFaults::NONE);
+        Plan { shards: 1, lease_ms: 2_000, cut_appends: 0.0, destroys_all: false, queue, effects, ..plan }
+    }
+}
+
+/// One crash at every `stride`th call, before and after it. Answers how many crashes were tried.
+pub fn drill_every(stride: usize) -> Result<u64, String> {
+    testkit::crash::at_every_call(stride, |crash| crate::run::runtime().block_on(drill(crash)))
+}
