@@ -1,6 +1,7 @@
 //! The worker process: runner (owns shards, runs sessions) and archivist (moves history).
 //! Everything it needs from the world comes as a port.
 
+pub mod archivist;
 pub mod runner;
 mod actor;
 mod shard_task;

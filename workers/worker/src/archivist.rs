@@ -1,0 +1,208 @@
+//! The archivist role: moves history from the journal to the archive, in large batches, then trims
+//! the journal (DESIGN 6). The only writer of the archive: run one per archive.
+
+mod condition;
+mod round;
+mod trim;
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use domain::failure::Failure;
+use domain::ports::{Archive, Clock, Journal, Ledger};
+use schemas::limits;
+use tokio::task::JoinHandle;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use condition::Condition;
+use round::{Marks, Round};
+use trim::Trimmer;
+
+/// The ports of an archivist.
+#[derive(Clone)]
+pub struct ArchivistDeps {
+    pub journal: Arc<dyn Journal>,
+    pub archive: Arc<dyn Archive>,
+    pub ledger: Arc<dyn Ledger>,
+    pub clock: Arc<dyn Clock>,
+}
+
+/// Settings of an archivist. Times in milliseconds.
+#[derive(Debug, Clone)]
+pub struct ArchivistConfig {
+    /// Longest that a row waits while the archive works; a full batch does not wait.
+    pub interval_ms: u64,
+    pub rows_max: usize,
+    pub bytes_max: usize,
+    /// Archived journal rows stay readable this long.
+    pub grace_ms: u64,
+    /// A reader's view of the archive may be this old.
+    pub reader_lag_ms: u64,
+    /// How often compaction and its kin are considered.
+    pub maintain_ms: u64,
+    /// How often the journal and the ledger are trimmed.
+    pub trim_ms: u64,
+    /// Processed actions are recognised as repeats for this long.
+    pub ledger_retention_ms: u64,
+    /// Longest wait between two attempts while something fails.
+    pub backoff_max_ms: u64,
+}
+
+impl Default for ArchivistConfig {
+    fn default() -> Self {
+        Self {
+            interval_ms: limits::ARCHIVE_INTERVAL_MS,
+            rows_max: limits::ARCHIVE_ROWS_MAX,
+            bytes_max: limits::ARCHIVE_BYTES_MAX,
+            grace_ms: limits::JOURNAL_GRACE_MS,
+            reader_lag_ms: 2 * limits::READ_CONSISTENCY_MS,
+            maintain_ms: 5_000,
+            trim_ms: 2_000,
+            ledger_retention_ms: limits::LEDGER_RETENTION_MS,
+            backoff_max_ms: 30_000,
+        }
+    }
+}
+
+/// A running archivist. Dropping it without [`Archivist::stop`] is [`Archivist::kill`].
+pub struct Archivist {
+    stop: CancellationToken,
+    task: Option<JoinHandle<()>>,
+}
+
+impl Archivist {
+    /// Starts to archive, in the background.
+    pub fn start(deps: ArchivistDeps, config: ArchivistConfig) -> Self {
+        let stop = CancellationToken::new();
+        let task = tokio::spawn(Loop::new(deps, config).run(stop.clone()));
+        Self { stop, task: Some(task) }
+    }
+
+    /// Finishes the batch at hand and ends. What still waits is durable in the journal.
+    pub async fn stop(mut self) {
+        self.stop.cancel();
+        if let Some(task) = self.task.take()
+            && let Err(error) = task.await
+            && error.is_panic()
+        {
+            tracing::error!("the archivist panicked");
+        }
+    }
+
+    /// Ends at once, as a crash would.
+    pub fn kill(mut self) {
+        self.abort();
+    }
+
+    fn abort(&mut self) {
+        if let Some(task) = self.task.take() {
+            task.abort();
+        }
+    }
+}
+
+impl Drop for Archivist {
+    fn drop(&mut self) {
+        self.abort();
+    }
+}
+
+struct Loop {
+    deps: ArchivistDeps,
+    config: ArchivistConfig,
+    marks: Option<Marks>,
+    trimmer: Trimmer,
+    archiving: Condition,
+    trimming: Condition,
+    upkeep: Condition,
+    maintained: Instant,
+    trimmed: Instant,
+}
+
+impl Loop {
+    fn new(deps: ArchivistDeps, config: ArchivistConfig) -> Self {
+        let now = Instant::now();
+        Self {
+            trimmer: Trimmer::new(&config),
+            archiving: Condition::new("archiving history", &config),
+            trimming: Condition::new("trimming the journal", &config),
+            upkeep: Condition::new("maintaining the archive", &config),
+            deps,
+            config,
+            marks: None,
+            maintained: now,
+            trimmed: now,
+        }
+    }
+
+    async fn run(mut self, stop: CancellationToken) {
+        while !stop.is_cancelled() {
+            let full = self.archive().await;
+            self.trim().await;
+            self.maintain().await;
+            if full && self.archiving.is_well() {
+                continue;
+            }
+            let wait = self.archiving.wait().unwrap_or(Duration::from_millis(self.config.interval_ms));
+            tokio::select! {
+                () = stop.cancelled() => break,
+                () = tokio::time::sleep(wait) => {}
+            }
+        }
+    }
+
+    /// One batch. Answers whether more waits that would fill another one.
+    async fn archive(&mut self) -> bool {
+        match self.try_archive().await {
+            Ok(full) => {
+                self.archiving.works();
+                full
+            }
+            Err(failure) => {
+                // What the archive has is not known any more.
+                self.marks = None;
+                self.archiving.fails(&failure);
+                false
+            }
+        }
+    }
+
+    async fn try_archive(&mut self) -> Result<bool, Failure> {
+        let marks = match &mut self.marks {
+            Some(marks) => marks,
+            unknown => unknown.insert(Marks::reconcile(&self.deps).await?),
+        };
+        let round = Round::collect(&self.deps, &self.config, marks).await?;
+        let Some(oldest_ms) = round.oldest_ms() else { return Ok(false) };
+        let full = round.is_full();
+        let done = round.archive(&self.deps, marks).await;
+        // Held until every reader sees them in the archive.
+        self.trimmer.hold(oldest_ms);
+        done.map(|()| full)
+    }
+
+    async fn trim(&mut self) {
+        if self.trimmed.elapsed() < Duration::from_millis(self.config.trim_ms) || self.trimming.is_waiting() {
+            return;
+        }
+        self.trimmed = Instant::now();
+        match self.trimmer.trim(&self.deps).await {
+            Ok(()) => self.trimming.works(),
+            Err(failure) => self.trimming.fails(&failure),
+        }
+    }
+
+    async fn maintain(&mut self) {
+        if self.maintained.elapsed() < Duration::from_millis(self.config.maintain_ms) || self.upkeep.is_waiting() {
+            return;
+        }
+        match self.deps.archive.maintain().await {
+            Ok(()) => self.upkeep.works(),
+            Err(failure) => self.upkeep.fails(&failure),
+        }
+        self.maintained = Instant::now();
+    }
+}
