@@ -11,6 +11,7 @@ mod collection;
 mod fitness;
 mod inline;
 mod overview;
+mod phrases;
 mod pick;
 mod rank;
 mod sentences;
@@ -19,9 +20,12 @@ mod vectors;
 mod words;
 
 pub use collection::{CANDIDATES_MAX, Candidate, Collection, TERMS_MAX};
-pub use overview::{Overview, Point, Topic};
+pub use overview::{Overview, Point, Source, Topic};
 
-use blocks::Kind;
+pub use terms::Term;
+pub use words::Language;
+
+use blocks::{Block, Kind};
 
 /// Longer texts are cut here, at a character boundary: ranking is for reading, not for archives.
 pub const TEXT_BYTES_MAX: usize = 4 << 20;
@@ -34,7 +38,8 @@ pub struct DocumentDigest {
     /// The picked sentences, in the order of the document.
     pub sentences: Vec<Ranked>,
     /// What the document is about, most telling first: stem and how it is written.
-    pub terms: Vec<terms::Term>,
+    pub terms: Vec<Term>,
+    pub language: Language,
     /// Words of running text; code, tables and boilerplate are not counted.
     pub words: usize,
     pub sentences_seen: usize,
@@ -52,9 +57,9 @@ pub struct Ranked {
 /// Digests one text into at most `count` sentences.
 pub fn digest(text: &str, count: usize) -> DocumentDigest {
     let blocks = blocks::split(cut(text));
-    let title = blocks.iter().find(|b| matches!(b.kind, Kind::Heading(_))).map(|b| b.text.clone());
-    let body = fitness::collect(&blocks);
-    let language = words::Language::of(body.iter().map(|sentence| sentence.text.as_str()));
+    let title = title(&blocks);
+    let language = Language::of(blocks.iter().map(|block| block.text.as_str()));
+    let body = fitness::collect(&blocks, language);
     let index = vectors::Index::new(&body, language);
     let ranked = rank::rank(&body, &index, title.as_deref(), language);
     let picked = pick::pick(&ranked, &index, count);
@@ -63,8 +68,16 @@ pub fn digest(text: &str, count: usize) -> DocumentDigest {
         words: body.iter().map(|sentence| sentence.words).sum(),
         sentences_seen: body.len(),
         sentences: picked.into_iter().map(|(at, score)| ranked_sentence(&body[at], at, score)).collect(),
+        language,
         title,
     }
+}
+
+/// A heading of the first rank, or whatever heading comes first of all.
+fn title(blocks: &[Block]) -> Option<String> {
+    let top = blocks.iter().find(|block| block.kind == Kind::Heading(1));
+    let first = blocks.first().filter(|block| matches!(block.kind, Kind::Heading(_)));
+    top.or(first).map(|block| block.text.clone())
 }
 
 fn ranked_sentence(sentence: &fitness::Sentence, position: usize, score: f32) -> Ranked {

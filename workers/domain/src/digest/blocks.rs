@@ -169,7 +169,7 @@ impl Cutter {
     }
 
     fn heading(&mut self, level: u8, text: &str) {
-        let text = inline::clean(text.trim_matches('#'));
+        let text = inline::clean(text.trim_matches(|c: char| matches!(c, '#' | '-' | '=' | '*' | '~' | ' ')));
         if text.is_empty() {
             return;
         }

@@ -14,6 +14,7 @@ pub const CANDIDATES_MAX: usize = 60;
 pub const TERMS_MAX: usize = 240;
 /// Sentences that one document may bring in.
 const PER_DOCUMENT_MAX: usize = 4;
+const TITLE_CHARS_MAX: usize = 80;
 /// Shared words above this share make two sentences the same.
 const SAME: f32 = 0.6;
 
@@ -22,6 +23,9 @@ const SAME: f32 = 0.6;
 pub struct Candidate {
     pub text: String,
     pub document: String,
+    /// The document's first heading, shortened.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub title: Option<String>,
     /// From 0 to 1: rank in its document, weighed by the document's size.
     pub score: f32,
     pub position: usize,
@@ -48,6 +52,8 @@ pub struct Met {
 pub struct Collection {
     pub documents: u32,
     pub words: u64,
+    #[serde(default)]
+    pub languages: BTreeMap<Language, u32>,
     pub candidates: Vec<Candidate>,
     pub terms: BTreeMap<String, Met>,
 }
@@ -57,6 +63,7 @@ impl Collection {
     pub fn add(&mut self, document: &str, digest: &DocumentDigest) {
         self.documents += 1;
         self.words += digest.words as u64;
+        *self.languages.entry(digest.language).or_default() += 1;
         for term in &digest.terms {
             let met = self.terms.entry(term.stem.clone()).or_insert_with(|| Met {
                 documents: 0,
@@ -67,29 +74,33 @@ impl Collection {
             met.weight = round(met.weight + term.weight);
         }
         self.prune_terms();
+        let mut sets: Vec<HashSet<String>> = self.candidates.iter().map(|c| word_set(&c.text)).collect();
         let mut best: Vec<&Ranked> = digest.sentences.iter().collect();
         best.sort_by(|a, b| b.score.total_cmp(&a.score));
         for sentence in best.into_iter().take(PER_DOCUMENT_MAX) {
-            self.offer(document, sentence, digest.words);
+            self.offer(document, digest, sentence, &mut sets);
         }
         self.prune_candidates();
     }
 
-    fn offer(&mut self, document: &str, sentence: &Ranked, words: usize) {
+    fn offer(&mut self, document: &str, digest: &DocumentDigest, sentence: &Ranked, sets: &mut Vec<HashSet<String>>) {
         let set = word_set(&sentence.text);
-        if let Some(same) = self.candidates.iter_mut().find(|c| alike(&word_set(&c.text), &set) >= SAME) {
+        if let Some(same) = sets.iter().position(|other| alike(other, &set) >= SAME) {
+            let same = &mut self.candidates[same];
             same.copies += u32::from(same.document != document);
             return;
         }
         // A sentence out of a long document stands for more; the logarithm keeps that modest.
-        let size = ((1.0 + words as f32).ln() / 10f32.ln() / 3.5).clamp(0.3, 1.2);
+        let size = ((1.0 + digest.words as f32).ln() / 10f32.ln() / 3.5).clamp(0.3, 1.2);
         self.candidates.push(Candidate {
             text: sentence.text.clone(),
             document: document.to_owned(),
+            title: digest.title.as_ref().map(|title| title.chars().take(TITLE_CHARS_MAX).collect()),
             score: round(sentence.score * size),
             position: sentence.position,
             copies: 0,
         });
+        sets.push(set);
     }
 
     fn prune_terms(&mut self) {
@@ -123,13 +134,14 @@ impl Collection {
     /// many documents speak of, less for each better one of the same document, and little for
     /// what is copied from document to document.
     pub(super) fn values(&self) -> Vec<f32> {
-        let themes: Vec<f32> = self.candidates.iter().map(|c| self.theme(&c.text)).collect();
+        let language = self.language();
+        let themes: Vec<f32> = self.candidates.iter().map(|c| self.theme(&c.text, language)).collect();
         let top = themes.iter().copied().fold(f32::MIN_POSITIVE, f32::max);
         let mut values: Vec<f32> = self
             .candidates
             .iter()
             .zip(&themes)
-            .map(|(c, theme)| c.score * (0.45 + 0.55 * theme / top) * if c.copies >= 2 { 0.3 } else { 1.0 })
+            .map(|(c, theme)| c.score * (0.5 + 0.5 * theme / top) * if c.copies >= 2 { 0.3 } else { 1.0 })
             .collect();
         let before = values.clone();
         for (at, candidate) in self.candidates.iter().enumerate() {
@@ -142,25 +154,30 @@ impl Collection {
         values
     }
 
-    /// Weight of the collection's terms in a sentence.
-    fn theme(&self, text: &str) -> f32 {
-        let language = Language::of(std::iter::once(text));
-        let stems = language.stems(text);
-        let mut sum = 0.0;
-        let unique: HashSet<&String> = stems.iter().collect();
-        for stem in unique {
-            sum += self.telling(stem);
-        }
-        for two in stems.windows(2) {
-            sum += self.telling(&format!("{} {}", two[0], two[1]));
-        }
-        sum / (4.0 + stems.len() as f32)
+    /// The language of most documents.
+    pub(super) fn language(&self) -> Language {
+        let most = self.languages.iter().max_by(|a, b| a.1.cmp(b.1).then(b.0.cmp(a.0)));
+        most.map_or(Language::English, |(language, _)| *language)
     }
 
-    /// How telling a term is for the collection: met in many documents.
+    /// Weight of the collection's terms in a sentence.
+    fn theme(&self, text: &str, language: Language) -> f32 {
+        let stems = language.stems(text);
+        let unique: HashSet<&String> = stems.iter().collect();
+        let single: f32 = unique.into_iter().map(|stem| self.telling(stem)).sum();
+        let pairs: f32 = stems.windows(2).map(|two| self.telling(&format!("{} {}", two[0], two[1]))).sum();
+        (single + pairs) / (4.0 + stems.len() as f32)
+    }
+
+    /// How telling a term is for the collection: met in several documents and much in them, but
+    /// not in nearly all, for then it tells nothing apart.
     pub(super) fn telling(&self, stem: &str) -> f32 {
         match self.terms.get(stem) {
-            Some(met) if met.documents > 1 || self.documents < 4 => (met.documents as f32).sqrt() * met.weight.ln_1p(),
+            Some(met) if met.documents > 1 || self.documents < 4 => {
+                let documents = met.documents as f32;
+                let rare = (1.0 + self.documents as f32 / documents).ln();
+                met.weight / documents * documents.sqrt() * rare
+            }
             _ => 0.0,
         }
     }

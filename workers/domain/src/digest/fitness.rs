@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use super::blocks::{Block, Kind};
-use super::{boilerplate, sentences, words};
+use super::words::Language;
+use super::{boilerplate, phrases, sentences, words};
 
 /// A sentence of the running text.
 #[derive(Debug, Clone)]
@@ -26,7 +27,7 @@ pub const SENTENCES_MAX: usize = 20_000;
 const SENTENCE_CHARS_MAX: usize = 600;
 
 /// The sentences of all paragraphs and items, with their standing.
-pub fn collect(blocks: &[Block]) -> Vec<Sentence> {
+pub fn collect(blocks: &[Block], language: Language) -> Vec<Sentence> {
     let mut found: Vec<Sentence> = Vec::new();
     let mut heading: Option<Arc<str>> = None;
     for (at, block) in blocks.iter().enumerate() {
@@ -38,7 +39,7 @@ pub fn collect(blocks: &[Block]) -> Vec<Sentence> {
             let words = words::tokens(text).len();
             if words > 0 && found.len() < SENTENCES_MAX {
                 let item = block.kind == Kind::Item;
-                let mut fitness = fitness(text, words, item);
+                let mut fitness = fitness(text, words, item, language);
                 if is_name_line(text, heading.as_deref()) {
                     fitness = fitness.max(0.8);
                 }
@@ -68,7 +69,7 @@ fn tidy(text: &str) -> String {
     text
 }
 
-fn fitness(text: &str, words: usize, item: bool) -> f32 {
+fn fitness(text: &str, words: usize, item: bool, language: Language) -> f32 {
     if unfit(text, words) {
         return 0.0;
     }
@@ -86,11 +87,9 @@ fn fitness(text: &str, words: usize, item: bool) -> f32 {
     if text.contains('!') {
         fitness *= 0.8;
     }
-    fitness *= start_factor(&lower);
-    for phrase in POINTERS {
-        if lower.contains(phrase) {
-            fitness *= 0.6;
-        }
+    fitness *= phrases::opening(&lower) * phrases::matter(&lower) * prose_factor(text, words, language);
+    if text.starts_with(char::is_lowercase) {
+        fitness *= if item { 0.6 } else { 0.35 };
     }
     let spans = text.matches('`').count() / 2;
     if spans > 2 {
@@ -100,8 +99,12 @@ fn fitness(text: &str, words: usize, item: bool) -> f32 {
     if commas > 6 {
         fitness *= 0.6;
     }
-    fitness * personal_factor(&lower)
+    fitness
 }
+
+/// A sentence that ends with these has lost its end: a link, a list, a piece of code.
+const CUT_WORDS: &[&str] =
+    &["at", "in", "on", "to", "from", "with", "of", "and", "or", "the", "a", "an", "by", "see", "is", "as"];
 
 /// Hard reasons: too short or long, too few letters, data, notices, unbalanced code.
 fn unfit(text: &str, words: usize) -> bool {
@@ -126,14 +129,45 @@ fn unfit(text: &str, words: usize) -> bool {
     let odd_ticks = text.matches('`').count() % 2 == 1;
     let open = text.matches('(').count() != text.matches(')').count();
     let code = ["();", " => ", "::{", "&&", "};", " == "].iter().any(|mark| text.contains(mark)) && !text.contains('`');
-    few_letters || shouted || address || odd_ticks || open || code || marks * 8 > total || boilerplate::is_notice(text)
+    let last = text.trim_end_matches(['.', '!', '?', ' ']).rsplit(' ').next().unwrap_or("");
+    let cut = CUT_WORDS.contains(&last) || text.ends_with(':');
+    cut || few_letters
+        || shouted
+        || address
+        || odd_ticks
+        || open
+        || code
+        || marks * 8 > total
+        || boilerplate::is_notice(text)
+}
+
+/// Lists of names and numbers have no verbs and few function words; prose has many.
+fn prose_factor(text: &str, words: usize, language: Language) -> f32 {
+    if text.chars().any(words::is_unspaced) {
+        return 1.0;
+    }
+    let share = language.function_share(text);
+    let mut factor = match share {
+        s if s < 0.12 => 0.25,
+        s if s < 0.2 => 0.55,
+        s if s < 0.25 => 0.8,
+        _ => 1.0,
+    };
+    let numbers = text.split_whitespace().filter(|word| word.contains(|c: char| c.is_ascii_digit())).count();
+    if 6 * numbers > words {
+        factor *= 0.5;
+    }
+    if text.contains("://") {
+        factor *= 0.5;
+    }
+    factor
 }
 
 /// Twelve to thirty words read best.
 fn length_factor(words: usize) -> f32 {
     match words {
         0..=5 => 0.3,
-        6..=8 => 0.6,
+        6..=8 => 0.7,
         9..=11 => 0.85,
         12..=30 => 1.0,
         31..=40 => 0.75,
@@ -142,234 +176,12 @@ fn length_factor(words: usize) -> f32 {
     }
 }
 
-/// Openings that lean on the sentence before, with how much they cost.
-const LEANING: &[(&str, f32)] = &[
-    ("this is because", 0.3),
-    ("this means", 0.4),
-    ("this ", 0.55),
-    ("these ", 0.5),
-    ("those ", 0.4),
-    ("that ", 0.4),
-    ("it ", 0.4),
-    ("its ", 0.4),
-    ("it's ", 0.4),
-    ("they ", 0.35),
-    ("their ", 0.35),
-    ("them ", 0.3),
-    ("he ", 0.4),
-    ("she ", 0.4),
-    ("his ", 0.4),
-    ("her ", 0.4),
-    ("such ", 0.5),
-    ("both ", 0.5),
-    ("here", 0.4),
-    ("there", 0.6),
-    ("then", 0.4),
-    ("thus", 0.45),
-    ("so ", 0.4),
-    ("so, ", 0.4),
-    ("but ", 0.45),
-    ("and ", 0.4),
-    ("or ", 0.35),
-    ("yet ", 0.45),
-    ("nor ", 0.3),
-    ("however", 0.45),
-    ("therefore", 0.45),
-    ("hence", 0.45),
-    ("consequently", 0.45),
-    ("instead", 0.45),
-    ("otherwise", 0.35),
-    ("also", 0.45),
-    ("additionally", 0.5),
-    ("furthermore", 0.5),
-    ("moreover", 0.5),
-    ("similarly", 0.4),
-    ("likewise", 0.4),
-    ("nevertheless", 0.45),
-    ("on the other hand", 0.35),
-    ("in contrast", 0.4),
-    ("in this case", 0.3),
-    ("in that case", 0.3),
-    ("in addition", 0.5),
-    ("for example", 0.35),
-    ("for instance", 0.35),
-    ("e.g.", 0.3),
-    ("i.e.", 0.3),
-    ("that is", 0.3),
-    ("in other words", 0.5),
-    ("as a result", 0.45),
-    ("as you can see", 0.2),
-    ("again", 0.4),
-    ("finally", 0.5),
-    ("next", 0.4),
-    ("first", 0.5),
-    ("second", 0.4),
-    ("third", 0.4),
-    ("now", 0.4),
-    ("if so", 0.3),
-    ("if not", 0.3),
-    ("yes", 0.2),
-    ("no,", 0.2),
-    ("well,", 0.3),
-    ("ok", 0.2),
-    ("of course", 0.4),
-    ("another ", 0.5),
-    ("the former", 0.3),
-    ("the latter", 0.3),
-    ("the above", 0.3),
-    ("the following", 0.3),
-    ("the same ", 0.5),
-    ("the second", 0.45),
-    ("the other", 0.45),
-    ("note", 0.7),
-    ("remember", 0.5),
-    ("see ", 0.2),
-    ("dies ", 0.5),
-    ("diese", 0.5),
-    ("es ", 0.5),
-    ("jedoch", 0.45),
-    ("cela ", 0.45),
-    ("cette ", 0.5),
-    ("ce ", 0.5),
-    ("esto ", 0.45),
-    ("esta ", 0.5),
-];
-
-/// "This guide explains …" names its subject; "This breaks it" does not.
-const SELF_NAMES: &[&str] = &[
-    "document",
-    "module",
-    "package",
-    "library",
-    "guide",
-    "manual",
-    "chapter",
-    "tutorial",
-    "page",
-    "file",
-    "program",
-    "tool",
-    "project",
-    "book",
-    "article",
-    "paper",
-    "section",
-    "specification",
-    "standard",
-    "crate",
-    "class",
-    "pragma",
-    "extension",
-    "command",
-    "report",
-    "policy",
-];
-
-fn start_factor(lower: &str) -> f32 {
-    if let Some(rest) = lower.strip_prefix("this ") {
-        let word = rest.split(|c: char| !c.is_alphanumeric()).next().unwrap_or("");
-        if SELF_NAMES.contains(&word) {
-            return 0.95;
-        }
-    }
-    if lower.starts_with(|c: char| !c.is_alphanumeric() && !matches!(c, '`' | '"' | '“' | '«' | '\'')) {
-        return 0.5;
-    }
-    LEANING.iter().find(|(start, _)| lower.starts_with(start)).map_or(1.0, |(_, factor)| *factor)
-}
-
-/// Words that point to something the digest does not show.
-const POINTERS: &[&str] = &[
-    "below",
-    "above",
-    "following",
-    "figure ",
-    "fig. ",
-    "listing ",
-    "table ",
-    "see also",
-    "see the ",
-    "(see ",
-    "previous",
-    "the last section",
-    "next section",
-    "next chapter",
-    "in this example",
-    "this example",
-    "our example",
-    "as follows",
-    "shown here",
-    "the example",
-    "later in",
-    "earlier",
-    "we saw",
-    "we've seen",
-    "we’ve seen",
-    "chapter ",
-    "section ",
-    "appendix ",
-    "as mentioned",
-    "mentioned",
-    "in this case",
-    "for more information",
-    "for details",
-    "for more details",
-    "more about",
-    "refer to",
-    "exercise",
-    "right-hand",
-    "left-hand side",
-    "debian bug",
-    "line ",
-];
-
-/// Stage directions of tutorials.
-fn personal_factor(lower: &str) -> f32 {
-    let stage = [
-        "let's",
-        "let’s",
-        "we'll",
-        "we’ll",
-        "we're going",
-        "i'm ",
-        "i’m ",
-        "i'll",
-        "i think",
-        "i've",
-        "you'll see",
-        "you’ll see",
-        "you'll learn",
-        "you’ll learn",
-        "you'll find",
-        "you might be",
-        "you may have",
-        "welcome",
-        "thank you",
-        "thanks",
-        "please ",
-        "congratulations",
-        "feel free",
-        "don't worry",
-        "don’t worry",
-        "my ",
-    ];
-    let personal = ["we ", "we've", "we’ve", "our ", "i "];
-    let first = |words: &[&str]| words.iter().any(|w| lower.starts_with(w) || lower.contains(&format!(" {w}")));
-    if first(&stage) {
-        0.45
-    } else if first(&personal) {
-        0.65
-    } else {
-        1.0
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn of(text: &str) -> f32 {
-        fitness(text, words::tokens(text).len(), false)
+        fitness(text, words::tokens(text).len(), false, Language::English)
     }
 
     #[test]

@@ -6,13 +6,21 @@ use std::fmt::Write;
 
 use serde::Serialize;
 
-use super::collection::{Collection, alike, word_set};
+use super::collection::{Candidate, Collection, alike, word_set};
 use super::words::Language;
 
 /// Weight of relevance against repetition.
 const RELEVANCE: f32 = 0.65;
 const TOPICS_MAX: usize = 7;
 const THEMES_MAX: usize = 10;
+/// Words (as stems) that name the form of a text and no matter.
+const PLAIN: &[&str] = &[
+    "listing", "figur", "tabl", "chapter", "section", "exampl", "cod", "main", "src", "html", "pag", "lin", "doc",
+    "document", "file", "fil", "fold", "nam", "run", "set", "add", "creat", "writ", "read", "text", "thing", "number",
+    "valu", "typ", "list", "default", "follow", "http", "https", "www", "com", "org", "github", "todo", "start",
+    "find", "chang", "need", "support", "provid", "includ", "contain", "return", "specify", "defin", "version",
+    "option",
+];
 /// Points under one topic.
 const TOPIC_POINTS_MAX: usize = 5;
 
@@ -21,7 +29,13 @@ pub struct Overview {
     pub themes: Vec<String>,
     pub topics: Vec<Topic>,
     /// Documents that are quoted; `Point::source` counts from 1.
-    pub sources: Vec<String>,
+    pub sources: Vec<Source>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Source {
+    pub document: String,
+    pub title: Option<String>,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -44,7 +58,7 @@ impl Collection {
         let picked = self.pick(count);
         let themes = self.themes();
         let grouped = self.group(&picked, &themes);
-        let mut sources: Vec<String> = Vec::new();
+        let mut sources: Vec<Source> = Vec::new();
         let topics = grouped
             .into_iter()
             .map(|(name, members)| Topic {
@@ -53,9 +67,10 @@ impl Collection {
                     .into_iter()
                     .map(|(at, score)| {
                         let candidate = &self.candidates[at];
-                        let known = sources.iter().position(|s| *s == candidate.document);
+                        let known = sources.iter().position(|s| s.document == candidate.document);
                         let source = known.unwrap_or_else(|| {
-                            sources.push(candidate.document.clone());
+                            let (document, title) = (candidate.document.clone(), candidate.title.clone());
+                            sources.push(Source { document, title });
                             sources.len() - 1
                         });
                         Point { text: candidate.text.clone(), source: source + 1, score }
@@ -68,7 +83,8 @@ impl Collection {
 
     fn pick(&self, count: usize) -> Vec<(usize, f32)> {
         let values = self.values();
-        let sets: Vec<HashSet<String>> = self.candidates.iter().map(|c| content_set(&c.text)).collect();
+        let language = self.language();
+        let sets: Vec<HashSet<String>> = self.candidates.iter().map(|c| content_set(&c.text, language)).collect();
         let top = values.iter().copied().fold(f32::MIN_POSITIVE, f32::max);
         let mut near = vec![0f32; values.len()];
         let mut picked: Vec<(usize, f32)> = Vec::new();
@@ -97,8 +113,8 @@ impl Collection {
         let mut order: Vec<(&String, f32)> = self
             .terms
             .iter()
-            .map(|(stem, _)| (stem, self.telling(stem) * if stem.contains(' ') { 1.5 } else { 1.0 }))
-            .filter(|(_, telling)| *telling > 0.0)
+            .map(|(stem, _)| (stem, self.telling(stem) * if stem.contains(' ') { 1.3 } else { 1.0 }))
+            .filter(|(stem, telling)| *telling > 0.0 && !stem.split(' ').any(|part| PLAIN.contains(&part)))
             .collect();
         order.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(b.0)));
         let mut themes: Vec<(String, String)> = Vec::new();
@@ -110,32 +126,38 @@ impl Collection {
                 continue;
             }
             themes.push((stem.clone(), self.terms[stem].word.clone()));
-            if themes.len() == 2 * THEMES_MAX {
+            if themes.len() == 4 * THEMES_MAX {
                 break;
             }
         }
         themes
     }
 
-    /// Puts the picked sentences under the themes they speak of; each under one.
+    /// Puts the picked sentences under the themes they or their documents' titles speak of; each
+    /// under one. The theme that gathers most goes first.
     fn group(&self, picked: &[(usize, f32)], themes: &[(String, String)]) -> Vec<(Option<String>, Vec<(usize, f32)>)> {
-        let mut left: Vec<(usize, f32)> = picked.to_vec();
+        let language = self.language();
+        let speaks: Vec<Vec<bool>> = themes
+            .iter()
+            .map(|(stem, _)| picked.iter().map(|(at, _)| self.candidates[*at].speaks_of(stem, language)).collect())
+            .collect();
+        let mut free = vec![true; picked.len()];
         let mut groups: Vec<(Option<String>, Vec<(usize, f32)>)> = Vec::new();
-        for (stem, word) in themes {
-            if groups.len() == TOPICS_MAX {
-                break;
-            }
-            let speaks = |at: usize| speaks_of(&self.candidates[at].text, stem);
-            let members: Vec<(usize, f32)> =
-                left.iter().copied().filter(|(at, _)| speaks(*at)).take(TOPIC_POINTS_MAX).collect();
-            if members.len() >= 2 {
-                left.retain(|(at, _)| !members.iter().any(|(member, _)| member == at));
-                groups.push((Some(capital(word)), members));
-            }
+        while groups.len() < TOPICS_MAX {
+            let gain =
+                |theme: usize| speaks[theme].iter().zip(&free).filter(|(speaks, free)| **speaks && **free).count();
+            // Of themes that gather the same, the more telling one: it comes first.
+            let best = (0..themes.len()).rev().max_by_key(|theme| gain(*theme).min(TOPIC_POINTS_MAX));
+            let Some(best) = best.filter(|theme| gain(*theme) >= 2) else { break };
+            let places: Vec<usize> =
+                (0..picked.len()).filter(|at| free[*at] && speaks[best][*at]).take(TOPIC_POINTS_MAX).collect();
+            places.iter().for_each(|at| free[*at] = false);
+            groups.push((Some(capital(&themes[best].1)), places.into_iter().map(|at| picked[at]).collect()));
         }
         if groups.len() < 2 {
             return if picked.is_empty() { Vec::new() } else { vec![(None, picked.to_vec())] };
         }
+        let left: Vec<(usize, f32)> = picked.iter().zip(&free).filter(|(_, free)| **free).map(|(p, _)| *p).collect();
         if !left.is_empty() {
             groups.push((None, left));
         }
@@ -143,14 +165,21 @@ impl Collection {
     }
 }
 
-fn speaks_of(text: &str, stem: &str) -> bool {
-    let stems = Language::of(std::iter::once(text)).stems(text);
+impl Candidate {
+    fn speaks_of(&self, stem: &str, language: Language) -> bool {
+        speaks_of(&self.text, stem, language)
+            || self.title.as_deref().is_some_and(|title| speaks_of(title, stem, language))
+    }
+}
+
+fn speaks_of(text: &str, stem: &str, language: Language) -> bool {
+    let stems = language.stems(text);
     let parts: Vec<&str> = stem.split(' ').collect();
     stems.windows(parts.len()).any(|window| window.iter().zip(&parts).all(|(a, b)| a == b))
 }
 
-fn content_set(text: &str) -> HashSet<String> {
-    let stems: HashSet<String> = Language::of(std::iter::once(text)).stems(text).into_iter().collect();
+fn content_set(text: &str, language: Language) -> HashSet<String> {
+    let stems: HashSet<String> = language.stems(text).into_iter().collect();
     if stems.is_empty() { word_set(text) } else { stems }
 }
 
@@ -160,8 +189,7 @@ fn capital(word: &str) -> String {
 }
 
 impl Overview {
-    /// For reading: themes, topics with numbered sources, sources. `shorten` cuts names down to
-    /// what tells them apart.
+    /// For reading: themes, topics with numbered sources, sources.
     pub fn render(&self, heading: &str) -> String {
         let mut text = String::from(heading);
         if !self.themes.is_empty() {
@@ -180,7 +208,8 @@ impl Overview {
         if !self.sources.is_empty() {
             text.push_str("\n\nSources");
             for (at, source) in self.sources.iter().enumerate() {
-                let _ = write!(text, "\n[{}] {source}", at + 1);
+                let title = source.title.as_ref().map(|title| format!(" ({title})")).unwrap_or_default();
+                let _ = write!(text, "\n[{}] {}{title}", at + 1, source.document);
             }
         }
         text

@@ -31,7 +31,7 @@ pub fn rank(body: &[Sentence], index: &Index, title: Option<&str>, language: Lan
             let stems: HashSet<String> = language.stems(&sentence.text).into_iter().collect();
             let base = 0.40 * walked / top_walk
                 + 0.25 * index.centrality(at) / top_central
-                + 0.20 * standing(sentence, blocks)
+                + 0.30 * standing(sentence, blocks)
                 + 0.15 * overlap(&stems, &title)
                 + 0.10 * overlap(&stems, under.stems(sentence, language))
                 + 0.25 * definition(&sentence.text, &title, language);

@@ -40,7 +40,7 @@ pub fn of(body: &[Sentence], title: Option<&str>, language: Language) -> Vec<Ter
             *tally.forms.entry(word).or_default() += 1;
         }
         for two in sentence.windows(2) {
-            let next_to = body[at].text.to_lowercase().contains(&format!("{} {}", two[0].1, two[1].1));
+            let next_to = body[at].text.contains(&format!("{} {}", two[0].1, two[1].1));
             if next_to && two[0].0 != two[1].0 {
                 pairs.entry((&two[0].0, &two[1].0)).or_insert((0.0, &two[0].1, &two[1].1)).0 += 1.0;
             }

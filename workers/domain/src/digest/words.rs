@@ -4,6 +4,8 @@
 use std::collections::HashSet;
 use std::sync::OnceLock;
 
+use serde::{Deserialize, Serialize};
+
 const ENGLISH: &str = "a about above after again against all almost along already also although always am among an \
 and another any anything are aren't around as at away back be became because become becomes been before being below \
 between both but by came can can't cannot could couldn't did didn't do does doesn't doing don't done down during each \
@@ -41,8 +43,10 @@ porque puede pueden que qué quien se según ser si sí sido sin sobre son su su
 todas todo todos tu un una uno unos usted y ya yo";
 
 /// The language whose function words are left out.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Language {
+    #[default]
     English,
     German,
     French,
@@ -79,13 +83,30 @@ impl Language {
         self.content(text).into_iter().map(|(stem, _)| stem).collect()
     }
 
-    /// Stem and word of each word that carries meaning, in order.
+    /// Stem of each word that carries meaning and the word as it is written, in order. A word that
+    /// is a capital only because it opens the text is written small.
     pub fn content(self, text: &str) -> Vec<(String, String)> {
         let stop = self.function_words();
-        let keep = |token: &String| {
-            token.chars().nth(1).is_some() && token.chars().any(char::is_alphabetic) && !stop.contains(token.as_str())
-        };
-        tokens(text).into_iter().filter(keep).map(|token| (self.stem(&token), token)).collect()
+        let mut content = Vec::new();
+        for (at, token) in cased_tokens(text).into_iter().enumerate() {
+            let lower = token.to_lowercase();
+            let meaningful = lower.chars().nth(1).is_some()
+                && lower.chars().any(char::is_alphabetic)
+                && !stop.contains(lower.as_str());
+            if meaningful {
+                let opens = at == 0 && !token.chars().skip(1).any(char::is_uppercase);
+                content.push((self.stem(&lower), if opens { lower } else { token }));
+            }
+        }
+        content
+    }
+
+    /// Share of the words of a text that are function words; prose has a third and more.
+    pub fn function_share(self, text: &str) -> f32 {
+        let tokens = tokens(text);
+        let stop = self.function_words();
+        let hits = tokens.iter().filter(|token| stop.contains(token.as_str())).count();
+        hits as f32 / tokens.len().max(1) as f32
     }
 
     fn stem(self, word: &str) -> String {
@@ -98,24 +119,31 @@ impl Language {
 
 /// Words in lower case. Letters, digits and inner `_` `'` belong to a word.
 pub fn tokens(text: &str) -> Vec<String> {
+    cased_tokens(text).into_iter().map(|token| token.to_lowercase()).collect()
+}
+
+/// Words as they are written. Web addresses are no words.
+fn cased_tokens(text: &str) -> Vec<String> {
     let mut tokens = Vec::new();
-    let mut word = String::new();
-    let mut chars = text.chars().peekable();
-    while let Some(c) = chars.next() {
-        if is_unspaced(c) {
-            flush(&mut word, &mut tokens);
-            if let Some(&next) = chars.peek().filter(|next| is_unspaced(**next)) {
-                tokens.push([c, next].iter().collect());
+    for part in text.split_whitespace().filter(|part| !part.contains("://")) {
+        let mut word = String::new();
+        let mut chars = part.chars().peekable();
+        while let Some(c) = chars.next() {
+            if is_unspaced(c) {
+                flush(&mut word, &mut tokens);
+                if let Some(&next) = chars.peek().filter(|next| is_unspaced(**next)) {
+                    tokens.push([c, next].iter().collect());
+                }
+            } else if c.is_alphanumeric() {
+                word.push(c);
+            } else if inner(c) && !word.is_empty() && chars.peek().is_some_and(|next| next.is_alphanumeric()) {
+                word.push(if c == '’' { '\'' } else { c });
+            } else {
+                flush(&mut word, &mut tokens);
             }
-        } else if c.is_alphanumeric() {
-            word.extend(c.to_lowercase());
-        } else if inner(c) && !word.is_empty() && chars.peek().is_some_and(|next| next.is_alphanumeric()) {
-            word.push(if c == '’' { '\'' } else { c });
-        } else {
-            flush(&mut word, &mut tokens);
         }
+        flush(&mut word, &mut tokens);
     }
-    flush(&mut word, &mut tokens);
     tokens
 }
 

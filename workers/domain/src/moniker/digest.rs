@@ -161,14 +161,21 @@ fn read(step: &StepToken, mut progress: Progress, document: &Document<'_>, sente
     }
 }
 
+/// Sentences of the digest of digests: more for more documents, within what one sits down to read.
+fn points(sentences: usize, documents: u32) -> usize {
+    let wished = 3 * sentences + (f64::from(documents).sqrt() * 1.5) as usize;
+    wished.clamp(6, 24).min((3 * documents as usize).max(sentences))
+}
+
 /// The last step. Names are cut down to what tells the documents apart.
 fn closing(step: &StepToken, progress: Progress, plan: &Plan) -> FrameOut {
     let all = &progress.collection;
-    let points = (4 * plan.sentences).clamp(6, 24).min((3 * all.documents as usize).max(plan.sentences));
+    let points = points(plan.sentences, all.documents);
     let mut overview = all.overview(points);
-    let prefix = progress::common_folder(&overview.sources).to_owned();
+    let names: Vec<&str> = overview.sources.iter().map(|source| source.document.as_str()).collect();
+    let prefix = progress::common_folder(&names).to_owned();
     for source in &mut overview.sources {
-        source.drain(..prefix.len());
+        source.document.drain(..prefix.len());
     }
     let count = |n: u64, what: &str| format!("{n} {what}{}", if n == 1 { "" } else { "s" });
     let mut heading = format!("Digest of {}, {}", count(all.documents.into(), "document"), count(all.words, "word"));

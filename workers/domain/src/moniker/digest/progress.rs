@@ -71,7 +71,7 @@ impl Progress {
 
 /// The folder that all names share, with its last slash; empty if there is none or one name only
 /// stands for itself.
-pub fn common_folder(names: &[String]) -> &str {
+pub fn common_folder<'a>(names: &[&'a str]) -> &'a str {
     let Some((first, rest)) = names.split_first() else { return "" };
     let mut end = first.rfind('/').map_or(0, |at| at + 1);
     for name in rest {

@@ -1,0 +1,82 @@
+//! How a call to the world can fail, in the classes that decide what to do next (SPEC W-ERR-01).
+
+use domain::effect::EffectFailure;
+use schemas::limits::ERROR_CHARS_MAX;
+use schemas::problem::Code;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Class {
+    /// Too many requests; the other side may say when to come back.
+    RateLimit,
+    /// The other side has no capacity, or an error of its own.
+    Overloaded,
+    Timeout,
+    /// No connection, or it broke before an answer.
+    Network,
+    /// The answer ended early.
+    Cut,
+    /// Key missing, wrong or without the right.
+    Auth,
+    /// The account has nothing left: waiting seconds does not help.
+    Quota,
+    /// The other side refuses the request as it is, or answers what nobody can read.
+    Invalid,
+    /// The model declined to answer.
+    Safety,
+    /// We do not call this address.
+    Forbidden,
+}
+
+impl Class {
+    /// Infrastructure is tried again, business is not.
+    pub fn is_infrastructure(self) -> bool {
+        matches!(self, Self::RateLimit | Self::Overloaded | Self::Timeout | Self::Network | Self::Cut)
+    }
+
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::RateLimit => "rate_limit",
+            Self::Overloaded => "overloaded",
+            Self::Timeout => "timeout",
+            Self::Network => "network",
+            Self::Cut => "cut",
+            Self::Auth => "auth",
+            Self::Quota => "quota",
+            Self::Invalid => "invalid",
+            Self::Safety => "safety",
+            Self::Forbidden => "forbidden",
+        }
+    }
+}
+
+/// One failed attempt.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CallError {
+    pub class: Class,
+    pub message: String,
+    pub retry_after_ms: Option<u64>,
+    /// The request may have reached the other side.
+    pub sent: bool,
+}
+
+impl CallError {
+    pub fn new(class: Class, message: impl Into<String>) -> Self {
+        let sent = !matches!(class, Class::Forbidden);
+        Self { class, message: message.into(), retry_after_ms: None, sent }
+    }
+
+    pub fn not_sent(self) -> Self {
+        Self { sent: false, ..self }
+    }
+
+    pub fn retry_after(self, retry_after_ms: Option<u64>) -> Self {
+        Self { retry_after_ms, ..self }
+    }
+
+    /// The outcome of an effect whose attempts are used up.
+    pub fn into_failure(self, code: Code, attempts: u32) -> EffectFailure {
+        let tried = if attempts > 1 { format!(" (after {attempts} attempts)") } else { String::new() };
+        let message: String = format!("{}{tried}", self.message).chars().take(ERROR_CHARS_MAX).collect();
+        EffectFailure { code, message, retriable: self.class.is_infrastructure(), may_have_happened: self.sent }
+    }
+}

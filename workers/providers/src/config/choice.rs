@@ -1,0 +1,241 @@
+//! Which model answers: the configured one, else the first account found, else the script.
+
+use std::collections::BTreeMap;
+
+use url::Url;
+
+use super::{Profile, ProvidersConfig, Secret, Vendor};
+
+/// Where a profile's requests go.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Endpoint {
+    pub vendor: Vendor,
+    pub model: String,
+    /// Without a slash at the end.
+    pub base_url: String,
+    pub key: Option<Secret>,
+    pub max_tokens: Option<u32>,
+}
+
+impl Endpoint {
+    /// For the banner: never with the key.
+    pub fn in_words(&self) -> String {
+        let place =
+            if self.base_url == self.vendor.base_url() { String::new() } else { format!(" at {}", self.base_url) };
+        format!("{} ({}{place})", self.vendor.as_str(), self.model)
+    }
+}
+
+/// What answers model requests.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Choice {
+    /// Of sessions that name no profile. `None`, here and below: the scripted provider.
+    pub default: Option<Endpoint>,
+    pub profiles: BTreeMap<String, Option<Endpoint>>,
+}
+
+impl Vendor {
+    fn base_url(self) -> &'static str {
+        match self {
+            Self::Anthropic => "https://api.anthropic.com",
+            Self::Openai => "https://api.openai.com/v1",
+            Self::Gemini => "https://generativelanguage.googleapis.com",
+        }
+    }
+
+    fn model(self) -> &'static str {
+        match self {
+            Self::Anthropic => "claude-sonnet-4-5",
+            Self::Openai => "gpt-5-mini",
+            Self::Gemini => "gemini-2.5-flash",
+        }
+    }
+
+    fn key_variable(self) -> &'static str {
+        match self {
+            Self::Anthropic => "ANTHROPIC_API_KEY",
+            Self::Openai => "OPENAI_API_KEY",
+            Self::Gemini => "GEMINI_API_KEY",
+        }
+    }
+}
+
+/// The provider that answers from a file.
+pub const SCRIPTED: &str = "scripted";
+/// The profile that stands in when a session names none.
+const DEFAULT_PROFILE: &str = "default";
+
+impl ProvidersConfig {
+    /// Decides. Pure.
+    ///
+    /// # Errors
+    /// All problems, each naming the setting and the remedy.
+    pub fn choose(&self) -> Result<Choice, Vec<String>> {
+        let mut problems = Vec::new();
+        let mut profiles = BTreeMap::new();
+        if self.script.is_some() {
+            return Ok(Choice { default: None, profiles });
+        }
+        for (name, profile) in &self.profiles {
+            match self.endpoint_of_profile(name, profile) {
+                Ok(endpoint) => {
+                    profiles.insert(name.clone(), endpoint);
+                }
+                Err(problem) => problems.push(format!("models.{name}: {problem}")),
+            }
+        }
+        let default = match &self.model {
+            Some(model) => self.named(model).unwrap_or_else(|problem| {
+                problems.push(format!("STEPFLEET_MODEL: {problem}"));
+                None
+            }),
+            None => match profiles.get(DEFAULT_PROFILE) {
+                Some(endpoint) => endpoint.clone(),
+                None => self.first_account().unwrap_or_else(|problem| {
+                    problems.push(problem);
+                    None
+                }),
+            },
+        };
+        if problems.is_empty() { Ok(Choice { default, profiles }) } else { Err(problems) }
+    }
+
+    fn endpoint_of_profile(&self, name: &str, profile: &Profile) -> Result<Option<Endpoint>, String> {
+        if profile.provider == SCRIPTED {
+            return Ok(None);
+        }
+        let vendor = Vendor::parse(&profile.provider).ok_or_else(|| {
+            format!("provider must be anthropic, openai, gemini or {SCRIPTED}, not {:?}", profile.provider)
+        })?;
+        let own_key = self.profile_keys.get(name).cloned();
+        if let (Some(variable), None) = (&profile.api_key_env, &own_key) {
+            return Err(format!("{variable} is not set; it must hold the key"));
+        }
+        let mut endpoint = self.endpoint(vendor, Some(&profile.model), profile.base_url.as_deref(), own_key)?;
+        endpoint.max_tokens = profile.max_tokens;
+        Ok(Some(endpoint))
+    }
+
+    fn named(&self, text: &str) -> Result<Option<Endpoint>, String> {
+        let known =
+            || format!("must be <provider>/<model> with anthropic, openai or gemini, or scripted; not {text:?}");
+        if text == SCRIPTED {
+            return Ok(None);
+        }
+        let (vendor, model) = text.split_once('/').ok_or_else(known)?;
+        let vendor = Vendor::parse(vendor).ok_or_else(known)?;
+        if model.is_empty() {
+            return Err(known());
+        }
+        self.endpoint(vendor, Some(model), None, None).map(Some)
+    }
+
+    fn first_account(&self) -> Result<Option<Endpoint>, String> {
+        let ready = |vendor: &Vendor| {
+            let account = self.accounts.get(vendor);
+            account.is_some_and(|a| a.key.is_some() || (*vendor == Vendor::Openai && a.base_url.is_some()))
+        };
+        match Vendor::ALL.into_iter().find(ready) {
+            Some(vendor) => self.endpoint(vendor, None, None, None).map(Some),
+            None => Ok(None),
+        }
+    }
+
+    fn endpoint(
+        &self,
+        vendor: Vendor,
+        model: Option<&str>,
+        base_url: Option<&str>,
+        own_key: Option<Secret>,
+    ) -> Result<Endpoint, String> {
+        let account = self.accounts.get(&vendor).cloned().unwrap_or_default();
+        let own_place = base_url.or(account.base_url.as_deref());
+        let base_url = own_place.unwrap_or(vendor.base_url()).trim_end_matches('/');
+        let parsed = Url::parse(base_url).map_err(|error| format!("{base_url:?} is no base URL: {error}"))?;
+        if !matches!(parsed.scheme(), "http" | "https") || !parsed.has_host() {
+            return Err(format!("{base_url:?} is no base URL: it must begin with http:// or https://"));
+        }
+        // A key belongs to the vendor's own place or to the one set along with it.
+        let key = own_key.or(account.key);
+        if key.is_none() && (vendor != Vendor::Openai || own_place.is_none()) {
+            return Err(format!("set {} to use {}", vendor.key_variable(), vendor.as_str()));
+        }
+        Ok(Endpoint {
+            vendor,
+            model: model.unwrap_or(vendor.model()).to_owned(),
+            base_url: base_url.to_owned(),
+            key,
+            max_tokens: None,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn config(variables: &[(&str, &str)], profiles: &[(&str, Profile)]) -> ProvidersConfig {
+        let lookup = |name: &str| variables.iter().find(|(n, _)| *n == name).map(|(_, value)| (*value).to_owned());
+        ProvidersConfig::from_env(lookup, profiles.iter().map(|(n, p)| ((*n).to_owned(), p.clone())).collect())
+    }
+
+    fn profile(provider: &str, base_url: Option<&str>) -> Profile {
+        let base_url = base_url.map(str::to_owned);
+        Profile {
+            provider: provider.to_owned(),
+            model: "m".to_owned(),
+            base_url,
+            max_tokens: Some(9),
+            api_key_env: None,
+        }
+    }
+
+    fn words(config: &ProvidersConfig) -> String {
+        config.choose().expect("valid").default.map_or("scripted".to_owned(), |e| e.in_words())
+    }
+
+    #[test]
+    fn the_first_account_is_taken_unless_one_is_named() {
+        assert_eq!(words(&config(&[], &[])), "scripted");
+        let both = [("GOOGLE_API_KEY", "g"), ("ANTHROPIC_API_KEY", "a")];
+        assert_eq!(words(&config(&both, &[])), "anthropic (claude-sonnet-4-5)");
+        let named = [("GEMINI_API_KEY", "g"), ("ANTHROPIC_API_KEY", "a"), ("STEPFLEET_MODEL", "google/x/y")];
+        assert_eq!(words(&config(&named, &[])), "gemini (x/y)");
+        let local = [("OPENAI_BASE_URL", "http://127.0.0.1:11434/v1/"), ("STEPFLEET_MODEL", "openai/llama")];
+        assert_eq!(words(&config(&local, &[])), "openai (llama at http://127.0.0.1:11434/v1)");
+        let script = [("ANTHROPIC_API_KEY", "a"), ("STEPFLEET_SCRIPT", "s.json")];
+        assert_eq!(words(&config(&script, &[])), "scripted");
+        let default = [("default", profile("openai", Some("http://h/v1")))];
+        assert_eq!(words(&config(&[("ANTHROPIC_API_KEY", "a")], &default)), "openai (m at http://h/v1)");
+    }
+
+    #[test]
+    fn all_problems_are_reported_and_name_the_remedy() {
+        let profiles = [
+            ("a", profile("anthropic", None)),
+            ("b", profile("openai", Some("ftp://h"))),
+            ("s", profile("scripted", None)),
+            ("x", profile("mistral", None)),
+            ("c", Profile { api_key_env: Some("MY_KEY".to_owned()), ..profile("gemini", None) }),
+        ];
+        let problems = config(&[("STEPFLEET_MODEL", "gpt")], &profiles).choose().expect_err("problems");
+        let parts = [
+            "models.a: set ANTHROPIC_API_KEY",
+            "models.b: \"ftp://h\"",
+            "models.c: MY_KEY",
+            "models.x: provider must be",
+            "STEPFLEET_MODEL: must be",
+        ];
+        assert_eq!(problems.len(), parts.len());
+        for (problem, part) in problems.iter().zip(parts) {
+            assert!(problem.starts_with(part), "{problem}");
+        }
+    }
+
+    #[test]
+    fn keys_are_never_shown() {
+        let config = config(&[("ANTHROPIC_API_KEY", "sk-hidden")], &[]);
+        let choice = config.choose().expect("valid");
+        assert!(!format!("{config:?}{choice:?}").contains("sk-hidden"));
+    }
+}

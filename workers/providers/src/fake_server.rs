@@ -1,0 +1,93 @@
+//! A tiny HTTP server for tests: answers each connection with the next reply, the last one for
+//! ever, and keeps the requests.
+
+use std::sync::{Arc, Mutex};
+
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+
+#[derive(Debug, Clone)]
+pub enum Say {
+    /// Status, further header lines, body.
+    Answer(u16, &'static str, String),
+    /// A head that promises more than comes.
+    Cut,
+    /// Nothing, with the connection held open.
+    Silence,
+    /// Closes the connection before any answer.
+    HangUp,
+}
+
+#[derive(Debug, Clone)]
+pub struct Got {
+    /// Request line and headers, in lower case.
+    pub head: String,
+    pub body: String,
+}
+
+pub struct FakeServer {
+    /// `http://127.0.0.1:<port>`.
+    pub url: String,
+    got: Arc<Mutex<Vec<Got>>>,
+}
+
+impl FakeServer {
+    pub async fn start(replies: Vec<Say>) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let url = format!("http://{}", listener.local_addr().expect("bound"));
+        let got = Arc::new(Mutex::new(Vec::new()));
+        let keep = Arc::clone(&got);
+        tokio::spawn(async move {
+            let mut held = Vec::new();
+            for number in 0usize.. {
+                let Ok((mut stream, _)) = listener.accept().await else { return };
+                let request = read(&mut stream).await;
+                keep.lock().expect("unpoisoned").push(request);
+                let reply = replies.get(number).or(replies.last()).cloned().unwrap_or(Say::HangUp);
+                if matches!(reply, Say::Silence) {
+                    held.push(stream);
+                } else {
+                    write(&mut stream, reply).await;
+                }
+            }
+        });
+        Self { url, got }
+    }
+
+    pub fn requests(&self) -> Vec<Got> {
+        self.got.lock().expect("unpoisoned").clone()
+    }
+}
+
+async fn read(stream: &mut TcpStream) -> Got {
+    let mut bytes = Vec::new();
+    let mut chunk = [0u8; 4096];
+    loop {
+        let text = String::from_utf8_lossy(&bytes).into_owned();
+        if let Some((head, body)) = text.split_once("\r\n\r\n") {
+            let head = head.to_lowercase();
+            let length =
+                head.lines().find_map(|line| line.strip_prefix("content-length: ")?.parse().ok()).unwrap_or(0usize);
+            if body.len() >= length {
+                return Got { head, body: body.to_owned() };
+            }
+        }
+        match stream.read(&mut chunk).await {
+            Ok(n) if n > 0 => bytes.extend_from_slice(&chunk[..n]),
+            _ => return Got { head: text.to_lowercase(), body: String::new() },
+        }
+    }
+}
+
+async fn write(stream: &mut TcpStream, reply: Say) {
+    let text = match reply {
+        Say::Answer(status, headers, body) => {
+            format!("HTTP/1.1 {status} X\r\n{headers}content-length: {}\r\nconnection: close\r\n\r\n{body}", body.len())
+        }
+        Say::Cut => "HTTP/1.1 200 OK\r\ncontent-length: 1000\r\nconnection: close\r\n\r\n{\"half\":".to_owned(),
+        Say::Silence | Say::HangUp => return,
+    };
+    // The other side may be gone already; the test sees that on its side.
+    let _ = stream.write_all(text.as_bytes()).await;
+    let _ = stream.shutdown().await;
+}

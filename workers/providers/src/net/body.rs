@@ -1,0 +1,53 @@
+//! Bodies with a maximum.
+
+use bytes::BytesMut;
+use futures::StreamExt;
+use reqwest::Response;
+
+use super::classify;
+use crate::call::{CallError, Class};
+
+/// A body, cut at `max`: the second value says whether something was left out.
+///
+/// # Errors
+/// When the body breaks off.
+pub async fn read_up_to(response: Response, max: usize, place: &str) -> Result<(BytesMut, bool), CallError> {
+    let mut stream = response.bytes_stream();
+    let mut body = BytesMut::new();
+    while let Some(chunk) = stream.next().await {
+        let chunk = chunk.map_err(|error| as_cut(classify(error, place)))?;
+        let room = max - body.len();
+        body.extend_from_slice(&chunk[..chunk.len().min(room)]);
+        if chunk.len() > room {
+            return Ok((body, true));
+        }
+    }
+    Ok((body, false))
+}
+
+/// A whole body of at most `max` bytes.
+///
+/// # Errors
+/// When it is larger or breaks off.
+pub async fn read(response: Response, max: usize, place: &str) -> Result<BytesMut, CallError> {
+    match read_up_to(response, max, place).await? {
+        (body, false) => Ok(body),
+        (_, true) => Err(CallError::new(
+            Class::Invalid,
+            format!("{place}: the answer has more than {max} bytes, which is too much"),
+        )),
+    }
+}
+
+/// Past the head of an answer, a broken connection is a broken answer.
+fn as_cut(error: CallError) -> CallError {
+    let class = if error.class == Class::Network { Class::Cut } else { error.class };
+    CallError { class, ..error }
+}
+
+/// The start of a body for a message, on one line.
+pub fn beginning(body: &[u8]) -> String {
+    let text = String::from_utf8_lossy(&body[..body.len().min(600)]);
+    let words: Vec<&str> = text.split_whitespace().collect();
+    words.join(" ").chars().take(200).collect()
+}

@@ -1,0 +1,119 @@
+//! The scripted provider: replies from a file (or from the built-in script), the same ones every
+//! time. For tests, demonstrations and drills; `docs/scripted-provider.md` describes the file.
+
+mod record;
+mod reply;
+mod script;
+mod template;
+
+use std::path::Path;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use domain::effect::ModelRequest;
+use domain::moniker::model::prompt;
+use domain::retry::MODEL;
+use serde_json::Value;
+
+pub use record::Request;
+
+use crate::attempts;
+use crate::call::{CallError, Class};
+use crate::model::Answer;
+use record::Recorder;
+use reply::Reply;
+use script::Script;
+use template::Facts;
+
+const BUILT_IN: &str = include_str!("scripted/builtin.json");
+
+/// Answers model requests by rule.
+#[derive(Debug)]
+pub struct Scripted {
+    script: Script,
+    uses: Mutex<Vec<Use>>,
+    recorder: Recorder,
+}
+
+/// How often a rule met a request that fits, and how often it answered.
+#[derive(Debug, Clone, Copy, Default)]
+struct Use {
+    met: u64,
+    answered: u64,
+}
+
+impl Scripted {
+    /// The replies for the built-in monikers.
+    ///
+    /// # Errors
+    /// When the record file cannot be opened.
+    pub fn built_in(record: Option<&Path>) -> Result<Self, String> {
+        let script = Script::parse(BUILT_IN).map_err(|problem| format!("built-in script: {problem}"))?;
+        Self::new(script, record)
+    }
+
+    /// Reads a script file.
+    ///
+    /// # Errors
+    /// What is wrong with the file, with line and column or the path of the field.
+    pub fn load(path: &Path, record: Option<&Path>) -> Result<Self, String> {
+        let text = std::fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))?;
+        let script = Script::parse(&text).map_err(|problem| format!("{}: {problem}", path.display()))?;
+        let own = script.record.as_ref().map(|name| path.parent().unwrap_or(Path::new("")).join(name));
+        Self::new(script, record.or(own.as_deref()))
+    }
+
+    fn new(script: Script, record: Option<&Path>) -> Result<Self, String> {
+        let uses = Mutex::new(vec![Use::default(); script.rules.len()]);
+        Ok(Self { recorder: Recorder::new(record)?, script, uses })
+    }
+
+    /// The latest requests, oldest first. Each attempt is one.
+    pub fn requests(&self) -> Vec<Request> {
+        self.recorder.requests()
+    }
+
+    /// Answers, with the platform's attempts: a scripted failure is tried again like a real one.
+    pub(crate) async fn ask(&self, key: &str, request: &ModelRequest) -> Result<Answer, (CallError, u32)> {
+        attempts::run(MODEL, |_| true, || self.attempt(key, request)).await
+    }
+
+    async fn attempt(&self, key: &str, request: &ModelRequest) -> Result<Answer, CallError> {
+        let facts = Facts::new(request, prompt::frame_of(&request.prompt));
+        let found = self.find(request, &facts);
+        self.recorder.record(key, request, found.map(|(rule, _)| rule));
+        let Some((_, reply)) = found else {
+            return Err(CallError::new(Class::Invalid, "scripted: no rule of the script fits this request"));
+        };
+        if reply.delay_ms > 0 {
+            tokio::time::sleep(Duration::from_millis(reply.delay_ms)).await;
+        }
+        reply.answer(request, &facts)
+    }
+
+    /// The first rule that fits and is not used up, and its reply for this step.
+    fn find(&self, request: &ModelRequest, facts: &Facts) -> Option<(Option<usize>, &Reply)> {
+        let mut uses = self.uses.lock().unwrap_or_else(PoisonError::into_inner);
+        for (number, rule) in self.script.rules.iter().enumerate() {
+            if !rule.when.fits(request, facts) {
+                continue;
+            }
+            let used = &mut uses[number];
+            used.met += 1;
+            let its_turn = rule.when.call.is_none_or(|call| call == used.met);
+            if its_turn && rule.times.is_none_or(|times| used.answered < times) {
+                used.answered += 1;
+                return rule.reply_for(facts.n).map(|reply| (Some(number), reply));
+            }
+        }
+        self.script.otherwise.as_ref().map(|reply| (None, reply))
+    }
+}
+
+/// The frame a prompt carries, for conditions and placeholders.
+fn token_of(frame: Option<&Value>) -> &str {
+    frame.and_then(|frame| frame.get("step")).and_then(Value::as_str).unwrap_or("")
+}
+
+#[cfg(test)]
+mod tests;
