@@ -29,6 +29,12 @@ impl From<Problem> for Refused {
     }
 }
 
+impl From<Box<Problem>> for Refused {
+    fn from(problem: Box<Problem>) -> Self {
+        Self(problem)
+    }
+}
+
 impl From<Failure> for Refused {
     fn from(failure: Failure) -> Self {
         // A person must look: the message is for the log, it may show insides.

@@ -83,7 +83,7 @@ fn member(
     key: &ActionId,
     body: &BulkBody,
     session: &SessionId,
-) -> Result<NewAction, Problem> {
+) -> Result<NewAction, Box<Problem>> {
     let payload = body.payload.as_ref().map_or_else(|| json!({}), |payload| payload.to_value());
     let whole = lift::whole(body.action, lift::Target::Session(session.as_str()), Some(json!({"payload": payload})))?;
     let id = bulk::member_id(&caller.namespace, key, body.action, session);

@@ -145,13 +145,13 @@ pub fn router(gateway: Gateway) -> Router {
     let mut router = Router::new();
     for route in table() {
         let mut handler = route.handler;
-        if !route.stream {
-            handler = handler.layer(from_fn(shell::time_limit));
-        }
         if let Some(scope) = route.scope {
             let guard = Guard { gateway: gateway.clone(), scope, stream: route.stream };
             // route_layer: a wrong method is answered as such, whoever asks.
             handler = handler.route_layer(from_fn_with_state(guard, auth::guard));
+        }
+        if !route.stream {
+            handler = handler.layer(from_fn(shell::time_limit));
         }
         router = router.route(route.path, handler);
     }

@@ -47,10 +47,10 @@ pub struct ParseContext {
 }
 
 /// Checks a whole action. The error names every wrong field.
-pub fn parse(body: &Value, ctx: ParseContext) -> Result<NewAction, Problem> {
+pub fn parse(body: &Value, ctx: ParseContext) -> Result<NewAction, Box<Problem>> {
     let Value::Object(map) = body else {
         let what = format!("must be a JSON object such as {{\"type\": \"pause\", …}}, not {}", fields::kind_of(body));
-        return Err(Problem::fields(Code::InvalidRequest, vec![FieldProblem::new("body", what)]));
+        return Err(fields::wrong("body", what));
     };
     let hashed = hash::body(map);
     if hashed.bytes > ACTION_BYTES_MAX {
@@ -179,7 +179,7 @@ fn stored(value: Option<&Value>) -> Json {
 }
 
 /// Names the largest field, because that is the one to shorten.
-fn too_large(map: &Map<String, Value>, bytes: usize) -> Problem {
+fn too_large(map: &Map<String, Value>, bytes: usize) -> Box<Problem> {
     let mut sizes = Vec::new();
     for (name, value) in map {
         match value {
@@ -190,7 +190,7 @@ fn too_large(map: &Map<String, Value>, bytes: usize) -> Problem {
         }
     }
     let what = format!("the action has {bytes} bytes, at most {ACTION_BYTES_MAX} are allowed");
-    match sizes.into_iter().max() {
+    Box::new(match sizes.into_iter().max() {
         Some((size, field)) => {
             let hint = format!("has {size} bytes; shorten it, or send a path or URL instead");
             let mut problem = Problem::fields(Code::TooLarge, vec![FieldProblem::new(field, hint)]);
@@ -198,5 +198,5 @@ fn too_large(map: &Map<String, Value>, bytes: usize) -> Problem {
             problem
         }
         None => Problem::new(Code::TooLarge, what),
-    }
+    })
 }

@@ -5,7 +5,7 @@ use schemas::api::{BulkBody, SessionFilter};
 use schemas::id::{ActionId, Namespace, SessionId};
 use schemas::json::Json;
 use schemas::limits::PAGE_MAX;
-use schemas::problem::{Code, FieldProblem, Problem};
+use schemas::problem::{Code, Problem};
 use schemas::session::SessionStatus;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
@@ -19,10 +19,10 @@ const VERBS: &[ActionType] =
     &[ActionType::Pause, ActionType::Resume, ActionType::Interrupt, ActionType::Destroy, ActionType::Input];
 
 /// Checks a bulk body. Its payload is checked per verb as for a single action.
-pub fn parse(body: &Value) -> Result<BulkBody, Problem> {
+pub fn parse(body: &Value) -> Result<BulkBody, Box<Problem>> {
     let Value::Object(map) = body else {
         let what = format!("must be a JSON object, not {}", fields::kind_of(body));
-        return Err(Problem::fields(Code::InvalidRequest, vec![FieldProblem::new("body", what)]));
+        return Err(fields::wrong("body", what));
     };
     let mut problems = Problems::default();
     let object = Object::new("", map);
@@ -60,7 +60,7 @@ fn read_filter(object: &Object<'_>, problems: &mut Problems) -> SessionFilter {
     SessionFilter {
         agent_id: object.id("agent_id", problems),
         moniker: object.string("moniker", problems).map(str::to_owned),
-        status: read_list(object, "status", problems, |text| read_status(text)),
+        status: read_list(object, "status", problems, read_status),
         conversation_id: object.id("conversation_id", problems),
         session_ids: read_list(object, "session_ids", problems, |text| {
             SessionId::parse(text).map_err(|error| error.to_string())

@@ -41,12 +41,17 @@ impl Problems {
         self.list.is_empty()
     }
 
-    pub fn into_result(self) -> Result<(), Problem> {
+    pub fn into_result(self) -> Result<(), Box<Problem>> {
         if self.list.is_empty() {
             return Ok(());
         }
-        Err(Problem::fields(self.code.unwrap_or(Code::InvalidRequest), self.list))
+        Err(Box::new(Problem::fields(self.code.unwrap_or(Code::InvalidRequest), self.list)))
     }
+}
+
+/// The refusal of one field.
+pub fn wrong(field: &str, message: String) -> Box<Problem> {
+    Box::new(Problem::fields(Code::InvalidRequest, vec![FieldProblem::new(field, message)]))
 }
 
 /// A JSON object at a path. `null` counts as absent.

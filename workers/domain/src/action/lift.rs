@@ -1,7 +1,7 @@
 //! Short forms: the path names verb and target, the body is the payload (DESIGN 8).
 
 use schemas::action::ActionType;
-use schemas::problem::{Code, FieldProblem, Problem};
+use schemas::problem::Problem;
 use serde_json::{Map, Value, json};
 
 use super::{ENVELOPE, fields};
@@ -17,17 +17,19 @@ pub enum Target<'a> {
 
 /// Makes a whole action of a short form's body. Fields of the envelope (`action_id`, `actor`,
 /// `metadata`, …) are lifted; all others are the payload, unless `payload` is given.
-pub fn whole(kind: ActionType, target: Target<'_>, body: Option<Value>) -> Result<Value, Problem> {
+pub fn whole(kind: ActionType, target: Target<'_>, body: Option<Value>) -> Result<Value, Box<Problem>> {
     let given = match body {
         None | Some(Value::Null) => Map::new(),
         Some(Value::Object(map)) => map,
-        Some(other) => return Err(wrong("body", format!("must be a JSON object, not {}", fields::kind_of(&other)))),
+        Some(other) => {
+            return Err(fields::wrong("body", format!("must be a JSON object, not {}", fields::kind_of(&other))));
+        }
     };
     let (mut envelope, rest): (Map<_, _>, Map<_, _>) =
         given.into_iter().partition(|(name, _)| ENVELOPE.contains(&name.as_str()));
     if let Some(name) = rest.keys().next().filter(|_| envelope.contains_key("payload")) {
         let what = "stands beside payload; put it into payload, or leave payload out";
-        return Err(wrong(name, what.to_owned()));
+        return Err(fields::wrong(name, what.to_owned()));
     }
     if !rest.is_empty() {
         envelope.insert("payload".into(), Value::Object(rest));
@@ -41,16 +43,12 @@ pub fn whole(kind: ActionType, target: Target<'_>, body: Option<Value>) -> Resul
     Ok(Value::Object(envelope))
 }
 
-fn set(envelope: &mut Map<String, Value>, name: &str, value: &str) -> Result<(), Problem> {
+fn set(envelope: &mut Map<String, Value>, name: &str, value: &str) -> Result<(), Box<Problem>> {
     match envelope.insert(name.to_owned(), json!(value)) {
         Some(Value::Null) | None => Ok(()),
         Some(given) if given == value => Ok(()),
-        Some(_) => Err(wrong(name, format!("differs from {value:?} in the path; leave it out"))),
+        Some(_) => Err(fields::wrong(name, format!("differs from {value:?} in the path; leave it out"))),
     }
-}
-
-fn wrong(field: &str, message: String) -> Problem {
-    Problem::fields(Code::InvalidRequest, vec![FieldProblem::new(field, message)])
 }
 
 #[cfg(test)]

@@ -26,7 +26,7 @@ pub(super) fn ok(body: Value) -> NewAction {
 
 pub(super) fn refused(body: Value) -> Problem {
     match parse(&body, context()) {
-        Err(problem) => problem,
+        Err(problem) => *problem,
         Ok(action) => panic!("{body} is taken: {action:?}"),
     }
 }
