@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use testkit::dice::Dice;
 use testkit::unreliable::{CrashPoint, Port, Side};
 
 use crate::fleet::{Machine, Process};
@@ -25,7 +26,7 @@ pub async fn strike(world: &World, machines: &[Machine]) {
                 }
             }
             2 => dice.pick(machines).renew(),
-            _ => on(dice.pick(machines), |process| harm(&dice, process, length)),
+            _ => on(dice.pick(machines), |process| harm(world, &dice, process, length)),
         }
     }
 }
@@ -36,22 +37,22 @@ fn on(machine: &Machine, act: impl FnOnce(Process)) {
     }
 }
 
-fn harm(dice: &testkit::dice::Dice, process: Process, length: Duration) {
+fn harm(world: &World, dice: &Dice, process: Process, length: Duration) {
     let faults = process.faults;
-    match dice.index(9) {
+    let past_lease = Duration::from_millis(world.plan.lease_ms) + length;
+    match dice.index(10) {
         0 => faults.crash(),
-        1..=3 => {
+        1 | 2 => {
             let side = if dice.chance(0.5) { Side::Before } else { Side::After };
             faults.crash_at(CrashPoint { call: faults.calls() + dice.range(1..40), side });
         }
-        4 => faults.freeze(length),
-        // A worker that goes on without knowing that its leases run out.
-        5 => faults.outage(&[Port::Leases], length),
-        6 => faults.outage(&[Port::Commits], length),
-        7 => faults.outage(&[Port::Archive, Port::Queue], length),
-        _ => {
-            let by_ms = dice.range(0..40_000) as i64 - 20_000;
-            process.clock.jump(by_ms);
-        }
+        3 => faults.freeze(past_lease),
+        // Goes on without its leases: a zombie.
+        4 | 5 => faults.outage(&[Port::Leases], past_lease),
+        // Comes back with commits that were decided long ago.
+        6 => faults.outage(&[Port::Leases, Port::Commits], past_lease),
+        7 => faults.outage(&[Port::Commits], length),
+        8 => faults.outage(&[Port::Archive, Port::Queue], length),
+        _ => process.clock.jump(dice.range(0..40_000) as i64 - 20_000),
     }
 }

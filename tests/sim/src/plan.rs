@@ -19,6 +19,8 @@ pub struct Plan {
     pub think_ms: u64,
     /// Mean pause between two blows of fate; zero = none.
     pub chaos_ms: u64,
+    /// Blows go on for this long even if the clients are done.
+    pub chaos_for_ms: u64,
     pub lease_ms: u64,
     pub idle_evict_ms: u64,
     /// Archived journal rows are trimmed this late.
@@ -47,6 +49,7 @@ impl Plan {
             actions: 8 + dice.range(0..18),
             think_ms: *dice.pick(&[30, 300, 1_500]),
             chaos_ms: *dice.pick(&[0, 400, 1_500, 4_000]),
+            chaos_for_ms: *dice.pick(&[500, 10_000, 25_000]),
             lease_ms: *dice.pick(&[2_000, 4_000]),
             idle_evict_ms: *dice.pick(&[20, 200, 2_000]),
             grace_ms: *dice.pick(&[500, 3_000, 15_000]),

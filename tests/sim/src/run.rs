@@ -93,6 +93,7 @@ async fn act(world: &World, book: &Book, machines: &[Machine]) -> Vec<Broken> {
         })
         .collect();
     let all = async {
+        tokio::time::sleep(Duration::from_millis(world.plan.chaos_for_ms)).await;
         for client in clients {
             client.await.expect("clients do not panic");
         }
