@@ -66,6 +66,15 @@ fn percentiles(mut times: Vec<Duration>) -> String {
     format!("\"p50_us\":{},\"p99_us\":{},\"samples\":{}", at(50), at(99), times.len())
 }
 
+/// Processor time of this process so far, in seconds: unlike the rates, it does not depend on what
+/// else the machine is doing. Zero where there is no /proc.
+fn cpu_seconds() -> f64 {
+    let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
+    let after_name = stat.rsplit(')').next().unwrap_or_default();
+    let ticks = after_name.split_whitespace().skip(11).take(2).filter_map(|field| field.parse::<f64>().ok());
+    ticks.sum::<f64>() / 100.0
+}
+
 fn fsync_floor(path: &Path) -> Outcome {
     let mut file = File::create(path)?;
     let mut times = Vec::new();
@@ -92,8 +101,7 @@ async fn accept_latency(store: &SqliteStore) -> Outcome {
 }
 
 async fn accept_rate(store: &SqliteStore, callers: usize) -> Outcome {
-    let until = Instant::now() + MEASURED;
-    let start = Instant::now();
+    let (until, start, cpu) = (Instant::now() + MEASURED, Instant::now(), cpu_seconds());
     let mut tasks = tokio::task::JoinSet::new();
     for caller in 0..callers {
         let store = store.clone();
@@ -113,7 +121,9 @@ async fn accept_rate(store: &SqliteStore, callers: usize) -> Outcome {
         total += count?;
     }
     let per_second = total as f64 / start.elapsed().as_secs_f64();
-    line("accept_rate", &format!("\"callers\":{callers},\"actions_per_s\":{per_second:.0}"));
+    let cpu_us = (cpu_seconds() - cpu) * 1e6 / total as f64;
+    let fields = format!("\"callers\":{callers},\"actions_per_s\":{per_second:.0},\"cpu_us_per_action\":{cpu_us:.1}");
+    line("accept_rate", &fields);
     Ok(())
 }
 
@@ -122,8 +132,7 @@ async fn journal_rate(store: &SqliteStore, owner: &WorkerId, committers: usize) 
         .map(|n| create(&format!("create-{committers}-{n}"), &format!("s{committers}-{n}"), "bench"))
         .collect();
     store.accept(creates).await?;
-    let until = Instant::now() + MEASURED;
-    let start = Instant::now();
+    let (until, start, cpu) = (Instant::now() + MEASURED, Instant::now(), cpu_seconds());
     let mut tasks = tokio::task::JoinSet::new();
     for n in 0..committers {
         let (store, owner) = (store.clone(), owner.clone());
@@ -134,7 +143,11 @@ async fn journal_rate(store: &SqliteStore, owner: &WorkerId, committers: usize) 
         times.extend(committed?);
     }
     let per_second = times.len() as f64 / start.elapsed().as_secs_f64();
-    let fields = format!("\"committers\":{committers},\"rows_per_s\":{per_second:.0},{}", percentiles(times));
+    let cpu_us = (cpu_seconds() - cpu) * 1e6 / times.len() as f64;
+    let fields = format!(
+        "\"committers\":{committers},\"rows_per_s\":{per_second:.0},\"cpu_us_per_row\":{cpu_us:.1},{}",
+        percentiles(times)
+    );
     line("journal_rate", &fields);
     Ok(())
 }

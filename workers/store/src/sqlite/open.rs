@@ -166,6 +166,8 @@ fn writer_options(path: &Path) -> SqliteConnectOptions {
         .journal_mode(SqliteJournalMode::Wal)
         .synchronous(SqliteSynchronous::Full)
         .pragma("cache_size", WRITER_CACHE)
+        // Keeps the images that undo a failed statement off the disk.
+        .pragma("temp_store", "memory")
         .pragma("wal_autocheckpoint", CHECKPOINT_PAGES)
         .pragma("journal_size_limit", LOG_BYTES_KEPT)
 }

@@ -11,7 +11,20 @@ const GOLDEN: &str = include_str!("../../../../../migrations/sqlite/schema.sql")
 async fn all_statements_prepare_and_none_scans() {
     let (store, _, _directory) = fresh().await;
     // Tables of one row per shard, worker or token are read whole; so are walks and parameters.
-    let small = ["shards", "s", "workers", "tokens", "meta", "j", "json_each", "walk", "w", "numbers", "sqlite_schema"];
+    let small = [
+        "CONSTANT",
+        "shards",
+        "s",
+        "workers",
+        "tokens",
+        "meta",
+        "j",
+        "json_each",
+        "walk",
+        "w",
+        "numbers",
+        "sqlite_schema",
+    ];
     for (name, sql) in statements() {
         let explain = format!("EXPLAIN QUERY PLAN {sql}");
         let rows = sqlx::query(AssertSqlSafe(explain)).fetch_all(&store.0.readers).await;
@@ -19,7 +32,8 @@ async fn all_statements_prepare_and_none_scans() {
         for row in rows {
             let step: String = row.get("detail");
             let scanned = step.strip_prefix("SCAN ").and_then(|rest| rest.split(' ').next());
-            let whole = scanned.is_some_and(|table| !small.contains(&table));
+            // The first row of a walk is a subquery of one row.
+            let whole = scanned.is_some_and(|table| !small.contains(&table) && !table.starts_with("(subquery"));
             // Counts read a whole index of what they count, and nothing else.
             let counts = ["ledger::stats", "sessions::count_by_status"].contains(&name);
             let by_index = step.contains("USING COVERING INDEX");
