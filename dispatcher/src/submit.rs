@@ -5,9 +5,10 @@ use axum::http::{HeaderMap, StatusCode};
 use domain::action::{self, ParseContext};
 use domain::moniker;
 use domain::ports::{Refusal, Verdict};
-use schemas::action::{ActionType, NewAction};
+use schemas::action::{ActionType, Lane, NewAction};
 use schemas::api::AcceptedBody;
 use schemas::id::{ActionId, SessionKey};
+use schemas::limits::GUIDANCE_WAITING_MAX;
 use schemas::problem::{Code, Problem};
 use schemas::session::SessionRow;
 use schemas::telemetry::metric;
@@ -39,6 +40,7 @@ async fn try_submit(gateway: &Gateway, caller: &Caller, headers: &HeaderMap, bod
     }
     let new = action::parse(body, context(gateway, caller, idempotency_key(headers)?))?;
     check_input(gateway, &new).await?;
+    check_guidance(gateway, &new).await?;
     let action_id = new.action_id.clone();
     let verdicts = gateway.ledger.accept(vec![new]).await?;
     let verdict = verdicts.into_iter().next();
@@ -115,6 +117,24 @@ async fn check_input(gateway: &Gateway, new: &NewAction) -> Answer<()> {
     let (session, moniker) = (&row.key.session_id, &row.spec.moniker);
     let detail = format!("{session} runs {moniker}, which takes no input. Send it guidance with interrupt instead.");
     Err(Refused::new(Code::InputNotTaken, detail))
+}
+
+/// Guidance waits in the control lane, one a step. More of it than an owner holds in memory would
+/// hide the pause or resume behind it, so it is refused while that much waits; a repeat is not.
+async fn check_guidance(gateway: &Gateway, new: &NewAction) -> Answer<()> {
+    if new.kind != ActionType::Interrupt {
+        return Ok(());
+    }
+    let Some(row) = target(gateway, new).await? else { return Ok(()) };
+    let waiting = gateway.ledger.pending(&row.key, Lane::Control, 0, GUIDANCE_WAITING_MAX).await?;
+    if waiting.actions.len() < GUIDANCE_WAITING_MAX
+        || gateway.ledger.action(&new.namespace, &new.action_id).await?.is_some()
+    {
+        return Ok(());
+    }
+    let session = &row.key.session_id;
+    let detail = format!("{GUIDANCE_WAITING_MAX} control actions wait for {session}. Send this one again later.");
+    Err(Refused::new(Code::TooManyRequests, detail))
 }
 
 async fn target(gateway: &Gateway, new: &NewAction) -> Answer<Option<SessionRow>> {

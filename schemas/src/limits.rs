@@ -33,7 +33,11 @@ pub const RUN_AHEAD_STEPS_MAX: usize = 64;
 /// How many bytes of steps a session may run ahead of its commits.
 pub const RUN_AHEAD_BYTES_MAX: usize = 1 << 20;
 /// Actions of one session and lane held in memory; the rest waits in the ledger.
-pub const INBOX_ACTIONS_MAX: usize = 256;
+pub const INBOX_ACTIONS_MAX: usize = 1_024;
+/// Unprocessed control actions of one session from which on guidance is refused. Well below what
+/// an owner holds: a resume must never be hidden behind guidance that waits for it.
+pub const GUIDANCE_WAITING_MAX: usize = 512;
+const _: () = assert!(2 * GUIDANCE_WAITING_MAX <= INBOX_ACTIONS_MAX);
 /// Deliveries in flight per shard and lane.
 pub const DELIVERIES_MAX: usize = 1024;
 /// Sessions that one worker keeps in memory.
