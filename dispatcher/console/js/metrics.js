@@ -22,17 +22,18 @@ export function sum(metrics, name) {
 }
 
 /**
- * A quantile in seconds, from a summary, or from the buckets of a histogram (their upper bound).
- * @returns {number|null}
+ * A quantile in seconds, from a summary, or from the buckets of a histogram, which only tell what
+ * it is at most.
+ * @returns {{seconds: number, atMost: boolean}|null}
  */
 export function quantile(metrics, name, q) {
   const summary = metrics.get(name)?.find(({ labels }) => Number(labels.quantile) === q);
-  if (summary) return Number.isFinite(summary.value) ? summary.value : null;
+  if (summary) return Number.isFinite(summary.value) ? { seconds: summary.value, atMost: false } : null;
   const buckets = (metrics.get(`${name}_bucket`) ?? [])
     .map(({ labels, value }) => ({ bound: labels.le === '+Inf' ? Infinity : Number(labels.le), value }))
     .sort((a, b) => a.bound - b.bound);
   const total = buckets.at(-1)?.value ?? 0;
   if (!total) return null;
   const hit = buckets.find(({ value }) => value >= q * total);
-  return hit && Number.isFinite(hit.bound) ? hit.bound : null;
+  return hit && Number.isFinite(hit.bound) ? { seconds: hit.bound, atMost: true } : null;
 }

@@ -6,6 +6,9 @@ import { useStore } from '../store.js';
 import UPlot from '../../vendor/uplot.js';
 
 const HEIGHT = 132;
+/** Distances of ticks: whole steps, and whole milliseconds that read well as seconds and minutes. */
+const COUNTS = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1e3, 2e3, 5e3, 1e4, 1e5, 1e6];
+const MS = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1e3, 2e3, 5e3, 1e4, 3e4, 6e4, 12e4, 3e5, 6e5];
 
 /** The colour a custom property stands for now; canvas does not know `light-dark()`. */
 function colour(name) {
@@ -31,12 +34,18 @@ function optionsFor(width, onPoint) {
     scales: { x: { time: false }, y: { range: (_, low, high) => [0, Math.max(1, high * 1.12)] } },
     cursor: { y: false, points: { size: 7, fill: line }, drag: { x: false, y: false } },
     axes: [
-      { stroke: faint, font, grid: { show: false }, ticks: { show: false }, size: 24, gap: 4, incrs: [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 5000, 10000, 100000] },
-      { stroke: faint, font, grid, ticks: { show: false }, size: 52, gap: 6, space: 34, values: (_, ticks) => ticks.map((ms) => duration(ms)) },
+      { stroke: faint, font, grid: { show: false }, ticks: { show: false }, size: 24, gap: 4, incrs: COUNTS },
+      { stroke: faint, font, grid, ticks: { show: false }, size: 52, gap: 6, space: 34, incrs: MS, values: (_, ticks) => ticks.map((ms) => duration(ms)) },
     ],
     series: [{}, { stroke: line, width: 1.5, fill: colour('--accent-wash'), points: { show: (u) => u.data[0].length < 40, size: 4, fill: line } }],
     hooks: { setCursor: [(u) => onPoint(u.cursor.idx ?? null)] },
   };
+}
+
+/** The steps as uPlot takes them. One alone gets an empty neighbour: its axis would go to 100. */
+function dataOf(steps) {
+  const [x, y] = [steps.map((step) => step.iteration), steps.map((step) => step.latency_ms)];
+  return steps.length === 1 ? [[x[0], x[0] + 1], [y[0], null]] : [x, y];
 }
 
 /** @param {{steps: {iteration: number, latency_ms: number}[]}} props in ascending order */
@@ -64,7 +73,7 @@ export function LatencyPlot({ steps }) {
     const draw = () => {
       plot.current?.destroy();
       plot.current = new UPlot(optionsFor(box.current.clientWidth, point), [[], []], box.current);
-      plot.current.setData([shown.current.map((s) => s.iteration), shown.current.map((s) => s.latency_ms)]);
+      plot.current.setData(dataOf(shown.current));
       rest();
     };
     draw();
@@ -85,13 +94,13 @@ export function LatencyPlot({ steps }) {
 
   useLayoutEffect(() => {
     if (!plot.current) return;
-    plot.current.setData([steps.map((s) => s.iteration), steps.map((s) => s.latency_ms)]);
+    plot.current.setData(dataOf(steps));
     told.current();
   }, [steps]);
 
   return html`
     <section class="card plot">
       <h2>Latency <span class="faint" ref=${note}></span></h2>
-      <div ref=${box} class="plot-box" role="img" aria-label="Latency of the loaded steps"></div>
+      <div ref=${box} class="plot-box" data-empty=${steps.length ? undefined : ''} role="img" aria-label="Latency of the loaded steps"></div>
     </section>`;
 }

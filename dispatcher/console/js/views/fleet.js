@@ -12,7 +12,12 @@ const POLL_MS = 3000;
 /** Lists come bare or as a page. */
 const itemsOf = (answer) => (Array.isArray(answer) ? answer : answer?.items ?? []);
 
-const seconds = (value) => (value === null ? '–' : value < 0.01 ? `${(value * 1000).toFixed(1)} ms` : duration(value * 1000));
+/** A quantile in words. @param {{seconds: number, atMost: boolean}|null} found */
+const took = (found) => {
+  if (!found) return '–';
+  const { seconds, atMost } = found;
+  return `${atMost ? '≤ ' : ''}${seconds < 0.01 ? `${Number((seconds * 1000).toPrecision(2))} ms` : duration(seconds * 1000)}`;
+};
 
 const Figure = ({ name, value, note, bad }) => html`<div class=${`number ${bad ? 'bad' : ''}`}><dt>${name}</dt><dd>${value}</dd>${note && html`<dd class="note">${note}</dd>`}</div>`;
 
@@ -49,9 +54,9 @@ function Measures() {
     <${Figure} name="Steps" value=${number(sum(data, 'stepfleet_steps_total'))} />
     <${Figure} name="Actions accepted" value=${number(sum(data, 'stepfleet_actions_accepted_total'))} />
     <${Figure} name="Actions refused" value=${number(sum(data, 'stepfleet_actions_refused_total') ?? 0)} />
-    <${Figure} name="Accept, p99" value=${seconds(quantile(data, 'stepfleet_accept_seconds', 0.99))} />
-    <${Figure} name="Commit, p50" value=${seconds(quantile(data, 'stepfleet_commit_seconds', 0.5))} />
-    <${Figure} name="Commit, p99" value=${seconds(quantile(data, 'stepfleet_commit_seconds', 0.99))} />
+    <${Figure} name="Accept, p99" value=${took(quantile(data, 'stepfleet_accept_seconds', 0.99))} />
+    <${Figure} name="Commit, p50" value=${took(quantile(data, 'stepfleet_commit_seconds', 0.5))} />
+    <${Figure} name="Commit, p99" value=${took(quantile(data, 'stepfleet_commit_seconds', 0.99))} />
     <${Figure} name="Rows archived" value=${number(sum(data, 'stepfleet_archived_rows_total'))} />
     <${Figure} name="Broken invariants" value=${number(broken ?? 0)} bad=${broken > 0} />
   </dl></section>`;
@@ -119,5 +124,5 @@ export const Fleet = ({ health }) => html`
   <div class="page fleet"><div class="page-head"><h1>Fleet</h1></div>
     ${health.error && html`<${ProblemBox} error=${health.error} retry=${health.refresh} />`}
     <${Pulse} health=${health} />
-    <div class="fleet-grid"><div class="stack"><${Health} health=${health} /><${Workers} /></div><div class="stack"><${Shards} /><${Measures} /></div></div>
+    <div class="fleet-grid"><div class="stack"><${Health} health=${health} /><${Measures} /></div><div class="stack"><${Shards} /><${Workers} /></div></div>
   </div>`;

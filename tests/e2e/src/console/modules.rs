@@ -88,7 +88,10 @@ async fn numbers_commands_and_typed_json_are_put_right() -> Result<()> {
         "((p) => [m.quantile(p, 't', 0.5), m.quantile(p, 't', 0.99), m.quantile(p, 't', 1), m.quantile(p, 'q', 0.5), m.sum(p, 'none')])(m.parseMetrics({}))",
         json!(histogram)
     );
-    assert_eq!(browser.module("/js/metrics.js", &asked).await?, json!([0.001, 0.01, null, 3, null]));
+    assert_eq!(
+        browser.module("/js/metrics.js", &asked).await?,
+        json!([{"seconds": 0.001, "atMost": true}, {"seconds": 0.01, "atMost": true}, null, {"seconds": 3, "atMost": false}, null])
+    );
     let command = browser.module("/js/curl.js", "m.curl('/x', {method: 'POST', body: {text: \"it's\"}})").await?;
     let command = command.as_str().unwrap_or_default();
     assert!(command.contains(r#"-d '{"text":"it'\''s"}'"#), "quoted for a shell: {command}");
