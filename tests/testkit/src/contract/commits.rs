@@ -123,9 +123,6 @@ async fn the_guard_notices_a_repeat(ports: &Ports) {
     assert_eq!(ports.row(&row.key).await.head, commit.entry.head);
     assert_eq!(journal_of(ports, row.shard).await.len(), 1);
     assert_eq!(ports.step(&owner, &row.key, 1).await, 2, "conflicts take no place");
-    let twice = vec![next_commit(&row, epoch, 1), next_commit(&row, epoch, 1)];
-    let failure = ports.commits.commit(&owner, twice).await.expect_err("one commit per session and call");
-    assert_eq!((failure.code, failure.retriable), (Code::Internal, false));
 }
 
 async fn conflicts_leave_no_gap(ports: &Ports) {

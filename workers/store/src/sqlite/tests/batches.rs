@@ -162,3 +162,18 @@ async fn a_large_call_goes_through_whole() {
     assert_eq!(open.len(), 1);
     assert_eq!(open[0].key, "k\"699");
 }
+
+#[tokio::test]
+async fn misuse_is_refused_before_anything_is_written() {
+    let (store, _, _directory) = fresh().await;
+    let (ports, owner) = (Ports::of(store.clone()), worker("w1"));
+    let row = ports.created("s1", "agent").await;
+    let epoch = ports.own(row.shard, &owner).await;
+    let twice = vec![next_commit(&row, epoch, 1), next_commit(&row, epoch, 1)];
+    let failure = ports.commits.commit(&owner, twice).await.expect_err("one commit per session and call");
+    assert_eq!((failure.code, failure.retriable), (Code::Internal, false));
+    assert_eq!(ports.row(&row.key).await, row);
+    let beyond = schemas::id::Shard(testkit::contract::SHARDS);
+    assert!(ports.leases.claim(beyond, &owner, 1_000).await.is_err(), "there is no such shard");
+    assert!(ports.journal.mark_archived(beyond, 1).await.is_err(), "there is no such shard");
+}
