@@ -117,7 +117,14 @@ impl Keeper {
                     if asked == Order::End {
                         break;
                     }
-                    order.send_if_modified(|order| std::mem::replace(order, Order::Run) == Order::Renew);
+                    // An order to end that came meanwhile stands.
+                    order.send_if_modified(|order| {
+                        let renewed = *order == Order::Renew;
+                        if renewed {
+                            *order = Order::Run;
+                        }
+                        renewed
+                    });
                 }
             }
             *lock(&self.process) = None;
