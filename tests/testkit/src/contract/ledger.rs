@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use domain::commit::Settled;
 use domain::ports::Verdict;
 use schemas::action::{ActionOutcome, ActionType, Lane, NewAction};
-use schemas::id::Namespace;
+use schemas::id::{Namespace, Shard};
 use schemas::problem::Code;
 use schemas::session::SessionStatus;
 
@@ -282,6 +282,11 @@ async fn pending_pages(ports: &Ports) {
     assert_eq!(pending.actions[0].agent_id, agent_id("agent"));
     let stats = ports.ledger.stats().await.unwrap();
     assert_eq!(stats.pending, 8);
+    let shards: Vec<Shard> = (0..ports.leases.shard_count().await.unwrap()).rev().map(Shard).collect();
+    let backlog = ports.ledger.backlog(&shards).await.unwrap();
+    assert_eq!(backlog.iter().map(|(shard, _)| *shard).collect::<Vec<_>>(), shards);
+    assert_eq!(backlog.iter().map(|(_, count)| count).sum::<u64>(), 8);
+    assert!(backlog.iter().any(|(shard, count)| *shard == pending.actions[0].shard && *count > 0));
     assert!(stats.oldest_ms.is_some_and(|oldest| oldest <= pending.actions[0].accepted_at_ms));
 }
 

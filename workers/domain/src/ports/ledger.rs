@@ -115,27 +115,7 @@ pub trait Ledger: Send + Sync {
 
     async fn stats(&self) -> Result<LedgerStats, Failure>;
 
-    /// Unprocessed actions of each of the given shards. A store answers this with one query; this
-    /// is what it must equal.
-    async fn backlog(&self, shards: &[Shard]) -> Result<Vec<(Shard, u64)>, Failure> {
-        const PAGE: usize = 256;
-        let mut backlog = Vec::with_capacity(shards.len());
-        for shard in shards {
-            let (mut count, mut after) = (0, None);
-            loop {
-                let keys = self.sessions_with_pending(*shard, i64::MAX, after, PAGE).await?;
-                for key in &keys {
-                    count += self.pending_count(key).await?;
-                }
-                match keys.last() {
-                    Some(last) if keys.len() == PAGE => {
-                        after = Some((last.namespace.clone(), last.session_id.clone()));
-                    }
-                    _ => break,
-                }
-            }
-            backlog.push((*shard, count));
-        }
-        Ok(backlog)
-    }
+    /// Number of unprocessed actions of each of the given shards, in their order. Counts all of
+    /// them, also those of paused sessions.
+    async fn backlog(&self, shards: &[Shard]) -> Result<Vec<(Shard, u64)>, Failure>;
 }

@@ -88,6 +88,11 @@ const FORGET_EFFECTS: &str = "
 const STATS: &str = "
     SELECT count(*) AS pending, min(accepted_at_ms) AS oldest_ms FROM actions INDEXED BY actions_pending
     WHERE processed_at_ms IS NULL";
+/// One index search per shard, and none over the whole ledger.
+const BACKLOG: &str = "
+    SELECT (SELECT count(*) FROM actions AS a INDEXED BY actions_pending
+        WHERE a.processed_at_ms IS NULL AND a.shard = j.value) AS pending
+    FROM json_each(?1) AS j ORDER BY j.key";
 
 #[cfg(test)]
 pub(super) const SQL: &[(&str, &str)] = &[
@@ -100,6 +105,7 @@ pub(super) const SQL: &[(&str, &str)] = &[
     ("ledger::forget_actions", FORGET_ACTIONS),
     ("ledger::forget_effects", FORGET_EFFECTS),
     ("ledger::stats", STATS),
+    ("ledger::backlog", BACKLOG),
 ];
 
 #[async_trait]
@@ -206,5 +212,11 @@ impl Ledger for SqliteStore {
     async fn stats(&self) -> Result<LedgerStats, Failure> {
         let row = sqlx::query(STATS).fetch_one(&self.0.readers).await.map_err(failure)?;
         Ok(LedgerStats { pending: count(&row, "pending")?, oldest_ms: get(&row, "oldest_ms")? })
+    }
+
+    async fn backlog(&self, shards: &[Shard]) -> Result<Vec<(Shard, u64)>, Failure> {
+        let numbers = serde_json::to_string(shards).map_err(|error| Failure::internal(error.to_string()))?;
+        let rows = sqlx::query(BACKLOG).bind(numbers).fetch_all(&self.0.readers).await.map_err(failure)?;
+        shards.iter().zip(rows).map(|(shard, row)| Ok((*shard, count(&row, "pending")?))).collect()
     }
 }

@@ -115,6 +115,12 @@ impl Ledger for MemStore {
         let ages = state.open.iter().filter_map(|((_, key, _, _), id)| state.open_action(&key.namespace, id));
         Ok(LedgerStats { pending: state.open.len() as u64, oldest_ms: ages.map(|action| action.accepted_at_ms).min() })
     }
+
+    async fn backlog(&self, shards: &[Shard]) -> Result<Vec<(Shard, u64)>, Failure> {
+        let state = self.transaction();
+        let of = |shard: &Shard| state.open.keys().filter(|(other, ..)| other == shard).count() as u64;
+        Ok(shards.iter().map(|shard| (*shard, of(shard))).collect())
+    }
 }
 
 impl State {

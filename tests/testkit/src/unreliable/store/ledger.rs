@@ -53,4 +53,8 @@ impl<P: Ledger + ?Sized> Ledger for Unreliable<P> {
     async fn stats(&self) -> Result<LedgerStats, Failure> {
         self.faults.call(Port::Ledger, "ledger.stats", self.inner.stats()).await
     }
+
+    async fn backlog(&self, shards: &[Shard]) -> Result<Vec<(Shard, u64)>, Failure> {
+        self.faults.call(Port::Ledger, "ledger.backlog", self.inner.backlog(shards)).await
+    }
 }
