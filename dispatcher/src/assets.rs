@@ -7,7 +7,7 @@ use axum::routing::get;
 use rust_embed::{EmbeddedFile, RustEmbed};
 use schemas::problem::Code;
 
-use crate::answer::Refused;
+use crate::answer::{Refused, method_not_allowed};
 use crate::routes::Route;
 
 #[derive(RustEmbed)]
@@ -49,17 +49,17 @@ pub async fn console(method: Method, uri: Uri, headers: HeaderMap) -> Response {
         "/" => "index.html",
         other => other.trim_start_matches('/'),
     };
-    match Console::get(path) {
-        Some(file) if matches!(method, Method::GET | Method::HEAD) => {
-            let media_type = file.metadata.mimetype().to_owned();
-            let text = media_type.starts_with("text/") && !media_type.contains("charset");
-            answer(&file, &if text { format!("{media_type}; charset=utf-8") } else { media_type }, &headers)
-        }
-        _ => {
-            let detail = format!("There is nothing at {}; /openapi.json lists what there is.", clip(uri.path()));
-            Refused::new(Code::NotFound, detail).into_response()
-        }
+    let Some(file) = Console::get(path) else {
+        let detail = format!("There is nothing at {}; /openapi.json lists what there is.", clip(uri.path()));
+        return Refused::new(Code::NotFound, detail).into_response();
+    };
+    if !matches!(method, Method::GET | Method::HEAD) {
+        let allow = [(header::ALLOW, "GET,HEAD")];
+        return (allow, method_not_allowed(method, uri).await).into_response();
     }
+    let media_type = file.metadata.mimetype().to_owned();
+    let text = media_type.starts_with("text/") && !media_type.contains("charset");
+    answer(&file, &if text { format!("{media_type}; charset=utf-8") } else { media_type }, &headers)
 }
 
 /// A file, unless the client has this very one.

@@ -2,7 +2,7 @@
 
 use std::str::FromStr;
 
-use axum::body::{Body, Bytes};
+use axum::body::{Body, Bytes, HttpBody};
 use axum::extract::rejection::PathRejection;
 use axum::extract::{FromRequest, FromRequestParts, Path, Request};
 use axum::http::HeaderMap;
@@ -58,17 +58,25 @@ impl<S: Sync> FromRequest<S> for JsonBody {
 }
 
 async fn read(body: Body) -> Result<Bytes, Refused> {
+    // Said beforehand to be too large: not a byte of it is read.
+    if body.size_hint().lower() > ACTION_BYTES_MAX as u64 {
+        return Err(too_large());
+    }
     axum::body::to_bytes(body, ACTION_BYTES_MAX).await.map_err(|error| {
         let mut cause: Option<&dyn std::error::Error> = Some(&error);
         while let Some(error) = cause {
             if error.to_string().contains("length limit exceeded") {
-                let what = format!("The body has more than {ACTION_BYTES_MAX} bytes; send a path or URL instead.");
-                return Refused::new(Code::TooLarge, what);
+                return too_large();
             }
             cause = error.source();
         }
         Refused::new(Code::InvalidJson, "The body ended early.")
     })
+}
+
+fn too_large() -> Refused {
+    let what = format!("The body has more than {ACTION_BYTES_MAX} bytes; send a path or URL instead.");
+    Refused::new(Code::TooLarge, what)
 }
 
 /// The header that is another place for an action id.

@@ -11,7 +11,7 @@ use domain::retry;
 use domain::time::rfc3339;
 use schemas::api::{StreamEvent, StreamEventType};
 use schemas::id::{SessionKey, Shard};
-use schemas::limits::{STREAM_POLL_MS, STREAM_STALL_MS};
+use schemas::limits::{PAGE_MAX, STREAM_POLL_MS, STREAM_STALL_MS};
 use schemas::record::{Entry, JournalRow};
 use schemas::session::Head;
 use tokio::sync::mpsc::Sender;
@@ -19,8 +19,9 @@ use tokio::sync::mpsc::Sender;
 use super::Frame;
 use crate::gateway::Gateway;
 
-/// Events read at a time.
-const PAGE: usize = 128;
+/// Events read at a time. Journal rows are read whole, each with many steps, so small pages would
+/// read the same rows again and again.
+const PAGE: usize = PAGE_MAX;
 
 /// Why a pump stops before the end of its session.
 enum Stop {

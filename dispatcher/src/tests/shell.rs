@@ -43,6 +43,8 @@ async fn wrong_methods_are_problems_and_name_the_right_ones() {
         (Method::GET, "/api/sessions/s1/pause", "POST"),
         (Method::POST, "/health", "GET"),
         (Method::PATCH, "/api/tool-results", "POST"),
+        (Method::POST, "/", "GET"),
+        (Method::TRACE, "/js/main.js", "GET"),
     ] {
         for token in ["", READ] {
             let reply = world.send(request(method.clone(), path, token, Body::empty())).await;
