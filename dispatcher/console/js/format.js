@@ -35,6 +35,9 @@ const fullFormat = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', tim
 /** Time of day. */
 export const clock = (rfc) => (rfc ? clockFormat.format(new Date(rfc)) : '–');
 
+/** Times within a sentence of the server, as the reader's clock shows them. */
+export const withClock = (text) => text.replace(/\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z/g, (rfc) => clock(rfc));
+
 /** Date and time, for titles. */
 export const full = (rfc) => (rfc ? fullFormat.format(new Date(rfc)) : '');
 

@@ -63,11 +63,14 @@ export const Id = ({ id, label, whole = false }) => html`
 export const Command = ({ text, label = 'Copy the command' }) => html`
   <div class="command"><pre tabindex="0">${text}</pre><${Copy} text=${text} label=${label} /></div>`;
 
-/** Shows a problem document: what happened, field by field, and what to do. */
-export function ProblemBox({ error, retry }) {
+/**
+ * Shows a problem document: what happened, field by field, and what to do. `floating`: over the
+ * page, so that what is still shown stays where it is.
+ */
+export function ProblemBox({ error, retry, floating }) {
   const problem = error?.problem ?? { title: 'The console could not show this', detail: String(error?.message ?? error), code: 'console' };
   return html`
-    <div class="problem" role="alert">
+    <div class=${`problem ${floating ? 'floating' : ''}`} role="alert">
       <${Icon} name="warn" />
       <div>
         <strong>${problem.title}</strong>

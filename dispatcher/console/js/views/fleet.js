@@ -122,7 +122,7 @@ function Workers() {
 
 export const Fleet = ({ health }) => html`
   <div class="page fleet"><div class="page-head"><h1>Fleet</h1></div>
-    ${health.error && html`<${ProblemBox} error=${health.error} retry=${health.refresh} />`}
+    ${health.error && html`<${ProblemBox} error=${health.error} retry=${health.refresh} floating=${Boolean(health.data)} />`}
     <${Pulse} health=${health} />
     <div class="fleet-grid"><div class="stack"><${Health} health=${health} /><${Measures} /></div><div class="stack"><${Shards} /><${Workers} /></div></div>
   </div>`;

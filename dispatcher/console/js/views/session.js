@@ -2,7 +2,7 @@
 import { html, useCallback, useEffect, useMemo, useRef, useState } from '../lib.js';
 import { request } from '../api.js';
 import { curl } from '../curl.js';
-import { causeText, clock, full, isFinal, number } from '../format.js';
+import { causeText, clock, full, isFinal, number, withClock } from '../format.js';
 import { useKeys } from '../keys.js';
 import { usePoll } from '../poll.js';
 import { go, lastList } from '../router.js';
@@ -44,8 +44,8 @@ function Why({ why }) {
   if (!why) return html`<section class="card"><h2>Why</h2><${Skeleton} rows=${2} /></section>`;
   return html`
     <section class="card why"><h2>Why</h2>
-      <p class="why-summary">${why.summary}</p>
-      <ol>${why.chain.map((link, i) => html`<li key=${i}><b>${link.what}</b> ${link.detail}
+      <p class="why-summary">${withClock(why.summary)}</p>
+      <ol>${why.chain.map((link, i) => html`<li key=${i}><b>${link.what}</b> ${withClock(link.detail)}
         ${link.until && Date.parse(link.until) > now && html` <span class="faint">until ${clock(link.until)}</span>`}</li>`)}</ol>
       ${why.remedy && html`<p class="remedy">${why.remedy}</p>`}
     </section>`;
@@ -127,7 +127,7 @@ export function SessionPage({ id }) {
   return html`
     <div class="page session" data-session=${id} data-ended=${isFinal(fresh.session.status) ? '' : undefined}>
       <${Head} detail=${fresh} onSent=${refresh} />
-      ${detail.error && html`<${ProblemBox} error=${detail.error} retry=${detail.refresh} />`}
+      ${detail.error && html`<${ProblemBox} error=${detail.error} retry=${detail.refresh} floating />`}
       <div class="session-body">
         <div class="session-main">
           ${isFinal(fresh.session.status) && html`<${Result} result=${fresh.result} />`}

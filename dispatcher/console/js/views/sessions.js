@@ -102,7 +102,7 @@ export function Sessions({ query }) {
         <${Button} kind="primary" icon="plus" onClick=${() => setCreating(true)} id="new-session">New session<//>
       </div>
       <${Filters} query=${query} />
-      ${error && html`<${ProblemBox} error=${error} retry=${refresh} />`}
+      ${error && html`<${ProblemBox} error=${error} retry=${refresh} floating=${Boolean(rows)} />`}
       ${waiting > 0 && html`<button type="button" class="waiting" onClick=${() => { setReleased(true); scrollTo(0, 0); }}>
         ${number(waiting)} new ${waiting === 1 ? 'session' : 'sessions'}</button>`}
       ${!rows ? loading && html`<${Skeleton} rows=${9} />`

@@ -18,7 +18,7 @@ function eventWords({ type, data }) {
   if (type === 'created') return ['created', `created${d.moniker ? ` as ${d.moniker}` : ''}`, ''];
   if (type === 'status') {
     const by = d.by ? ` by ${d.by}` : '';
-    return [d.status, `${d.status}${by}`, [d.reason, d.error].filter(Boolean).join(' · ')];
+    return [d.status, `${d.status}${by}`, [d.reason_given, d.error ?? d.reason].filter(Boolean).join(' · ')];
   }
   const bad = d.outcome && d.outcome !== 'ok';
   return [bad ? 'error' : 'action', `${d.type} ${bad ? d.outcome : 'applied'}`, d.error ?? (d.action_id ? `action ${shortId(d.action_id)}` : '')];
