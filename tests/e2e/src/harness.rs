@@ -14,6 +14,8 @@ const START_MAX: Duration = Duration::from_secs(60);
 const STOP_MAX: Duration = Duration::from_secs(30);
 /// How long a test waits for something to come true.
 pub const WAIT_MAX: Duration = Duration::from_secs(30);
+/// How much of the log a failed test shows.
+const LOG_LINES_SHOWN: usize = 30;
 const POLL: Duration = Duration::from_millis(10);
 
 /// A fleet under test. Killed when dropped.
@@ -260,6 +262,16 @@ impl Harness {
 impl Drop for Harness {
     fn drop(&mut self) {
         self.kill();
+        if std::thread::panicking() {
+            let log = self.log();
+            let lines: Vec<&str> = log.lines().collect();
+            let tail = &lines[lines.len().saturating_sub(LOG_LINES_SHOWN)..];
+            eprintln!("the end of the fleet's log:\n{}", tail.join("\n"));
+            if std::env::var_os("E2E_KEEP").is_some() {
+                self.scratch_dir.disable_cleanup(true);
+                eprintln!("kept: {}", self.scratch_dir.path().display());
+            }
+        }
     }
 }
 

@@ -3,7 +3,7 @@
 
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
-use reqwest::Method;
+use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 
 use crate::harness::Harness;
@@ -100,7 +100,13 @@ impl Client {
         let Some((verb, body)) = self.open.clone() else { return };
         loop {
             // No answer, or only half of one: it may have been accepted, and it may not.
-            if let Ok(answer) = fleet.try_request(Method::POST, "/api/actions", Some(&body)).await
+            let answer = fleet.try_request(Method::POST, "/api/actions", Some(&body)).await;
+            if answer.as_ref().is_ok_and(|answer| answer.status == StatusCode::TOO_MANY_REQUESTS) {
+                // Not accepted, and known not to be: its id is free for something else.
+                self.open = None;
+                return;
+            }
+            if let Ok(answer) = answer
                 && (answer.status.is_success() || answer.status.is_client_error())
             {
                 assert!(answer.status.is_success(), "{body}: {}", answer.body);

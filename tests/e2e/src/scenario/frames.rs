@@ -83,7 +83,7 @@ async fn s24_done_ends_the_loop_only_if_it_is_meant_to() {
     assert_chain(&fleet.wait_steps("endless", 8).await);
     assert_eq!(fleet.status("endless").await, "running");
     fleet.create("bounded", json!({ "moniker": "count", "max_steps": 5 })).await;
-    fleet.wait_status("bounded", "completed").await;
+    fleet.wait_status("bounded", "stopped").await;
     assert_eq!(fleet.steps("bounded").await.len(), 5);
     assert_eq!(fleet.session("bounded").await["stop_reason"], "max_steps");
 }
@@ -110,8 +110,9 @@ async fn s30_a_models_frame_lands_in_the_step_and_a_malformed_one_is_an_error_st
 /// One good frame, and text that is no frame however often it is asked for.
 const SCRIPT: &str = r#"{
   "rules": [
-    { "contains": "plan the garden",
-      "frame": { "step": "start", "next_step": "end", "state": { "planned": true }, "text": "sow in spring", "data": { "beds": 3 }, "done": true } },
-    { "contains": "speak in riddles", "text": "what walks on four legs in the morning" }
+    { "when": { "contains": "plan the garden" },
+      "reply": { "frame": { "step": "start", "next_step": "end", "state": { "planned": true },
+                            "text": "sow in spring", "data": { "beds": 3 }, "done": true } } },
+    { "when": { "contains": "speak in riddles" }, "reply": { "text": "what walks on four legs in the morning" } }
   ]
 }"#;

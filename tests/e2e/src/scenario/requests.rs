@@ -55,6 +55,9 @@ async fn s124_what_is_missing_is_named_and_nothing_is_enqueued() {
             .collect();
         assert!(fields.iter().any(|named| named.starts_with(field)), "{body} must name {field}: {}", answer.body);
     }
-    assert_eq!(fleet.get("/health").await["pending_actions"], 0);
+    let metrics = fleet.get("/metrics").await;
+    let accepted: Vec<&str> =
+        metrics.as_str().unwrap().lines().filter(|line| line.starts_with("stepfleet_actions_accepted_total")).collect();
+    assert_eq!(accepted, ["stepfleet_actions_accepted_total{type=\"create\"} 1"], "only the first create got in");
     assert_eq!(fleet.get("/api/sessions").await["items"].as_array().unwrap().len(), 1);
 }
