@@ -1,3 +1,5 @@
+//! Digests of small documents: what is picked, and what is not.
+
 use proptest::prelude::*;
 
 use super::*;
@@ -62,31 +64,40 @@ fn a_huge_text_is_cut_at_a_character() {
     assert!(cut(&text).len() <= TEXT_BYTES_MAX && cut(&text).ends_with('é'));
 }
 
-fn corpus(documents: usize) -> Collection {
+const PARTS: [(&str, &str); 6] = [
+    ("page cache", "The page cache of the storage engine holds hot blocks in memory and drops the coldest ones first."),
+    ("compaction", "Compaction merges small files of the storage engine into large ones and gives back their space."),
+    ("journal", "Each change is appended to the journal before the storage engine touches any other file on disk."),
+    ("index", "An ordered index lets readers of the storage engine skip whole ranges that hold no match for them."),
+    ("snapshot", "Readers work on a snapshot, so that compaction in the storage engine never waits for anybody."),
+    ("checksum", "Every block carries a checksum that the storage engine verifies when it is loaded from disk."),
+];
+
+fn corpus() -> Collection {
     let mut all = Collection::default();
-    for n in 0..documents {
+    for (name, matter) in PARTS {
+        let notice = "Visit the community forum to meet other friendly people who run it at home.";
         let text = format!(
-            "# Part {n}\n\nThe storage engine number {n} writes pages to disk in batches of {n} rows each time. \
-             Compaction of engine {n} merges small files into larger ones and frees the space of old ones. \
-             Readers of the storage engine see a consistent snapshot while compaction number {n} runs.\n"
+            "# The {name}\n\n{matter} Tuning the {name} is rarely worth the trouble for small data. {notice}\n"
         );
-        all.add(&format!("/docs/part-{n}.md"), &digest(&text, 3));
+        all.add(&format!("/docs/{name}.md"), &digest(&text, 3));
     }
     all
 }
 
 #[test]
 fn the_digest_of_digests_has_sources_and_themes() {
-    let all = corpus(12);
+    let all = corpus();
     let overview = all.overview(8);
     let points: usize = overview.topics.iter().map(|t| t.points.len()).sum();
-    assert!((2..=8).contains(&points), "{overview:?}");
+    assert!((4..=8).contains(&points), "{overview:?}");
     for topic in &overview.topics {
         assert!(topic.points.iter().all(|p| (1..=overview.sources.len()).contains(&p.source)));
     }
     assert!(overview.themes.iter().any(|t| t.contains("engine")), "{:?}", overview.themes);
     let text = overview.render("Digest");
-    assert!(text.contains("Sources\n[1] /docs/part-"), "{text}");
+    assert!(text.contains("Sources\n[1] /docs/") && text.contains(".md (The "), "{text}");
+    assert!(!text.contains("community forum"), "what stands in every document is no matter: {text}");
 }
 
 #[test]

@@ -1,3 +1,5 @@
+//! Documents of folders and files, in order, within bounds.
+
 use std::fs;
 use std::path::Path;
 

@@ -1,3 +1,5 @@
+//! Calls of step functions, against a small server of our own.
+
 use domain::effect::Effect;
 use schemas::id::{Namespace, SessionId, SessionKey};
 use serde_json::json;

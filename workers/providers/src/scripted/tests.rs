@@ -1,3 +1,5 @@
+//! Scripts: rules in order, replies in turn, problems with their place.
+
 use domain::effect::Outcome;
 use domain::moniker::{self, Decision, StepInput};
 use schemas::frame::{FrameIn, FrameOut, StepToken};

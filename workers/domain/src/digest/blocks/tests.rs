@@ -1,3 +1,5 @@
+//! Blocks of real-looking text: headings, lists, code, hard-wrapped lines.
+
 use proptest::prelude::*;
 
 use super::*;

@@ -1,3 +1,5 @@
+//! Inline markup is taken off without touching the words.
+
 use proptest::prelude::*;
 
 use super::*;

@@ -1,3 +1,5 @@
+//! The digest moniker, step by step with plain values.
+
 use proptest::prelude::*;
 use serde_json::json;
 

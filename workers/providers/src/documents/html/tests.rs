@@ -1,3 +1,5 @@
+//! Text out of HTML.
+
 use proptest::prelude::*;
 
 use super::*;
