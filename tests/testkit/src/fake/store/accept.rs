@@ -150,7 +150,10 @@ impl State {
         Verdict::Accepted(Accepted { action })
     }
 
-    fn insert_refused(&mut self, new: NewAction, code: Code, detail: String, now_ms: i64) -> Verdict {
+    fn insert_refused(&mut self, mut new: NewAction, code: Code, detail: String, now_ms: i64) -> Verdict {
+        // Only a session that there is can be recorded.
+        let exists = |id: &SessionId| self.sessions.contains_key(&SessionKey::new(new.namespace.clone(), id.clone()));
+        new.session_id = new.session_id.clone().filter(exists);
         self.insert(ActionRec {
             processed_at_ms: Some(now_ms),
             outcome: Some(ActionOutcome::Rejected),

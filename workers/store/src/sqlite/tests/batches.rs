@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use domain::commit::CommitResult;
+use domain::commit::{CommitResult, Settled};
 use domain::effect::{EffectClass, EffectRow, EffectState};
 use schemas::problem::Code;
 use testkit::contract::Ports;
-use testkit::contract::build::{create, key, next_commit, worker};
+use testkit::contract::build::{action_id, create, key, next_commit, worker};
 
 use super::fresh;
 
@@ -176,4 +176,22 @@ async fn misuse_is_refused_before_anything_is_written() {
     let beyond = schemas::id::Shard(testkit::contract::SHARDS);
     assert!(ports.leases.claim(beyond, &owner, 1_000).await.is_err(), "there is no such shard");
     assert!(ports.journal.mark_archived(beyond, 1).await.is_err(), "there is no such shard");
+}
+
+#[tokio::test]
+async fn what_is_settled_stays_settled() {
+    let (store, _, _directory) = fresh().await;
+    let (ports, owner) = (Ports::of(store.clone()), worker("w1"));
+    let row = ports.created("s1", "agent").await;
+    ports.created("s2", "agent").await;
+    let epoch = ports.own(row.shard, &owner).await;
+    for state in [EffectState::Sent, EffectState::Settled, EffectState::Sent] {
+        let mut commit = next_commit(&ports.row(&row.key).await, epoch, 1);
+        let what = "a call".to_owned();
+        commit.effects = vec![EffectRow { key: "k1".to_owned(), class: EffectClass::AtMostOnce, state, what }];
+        commit.settled = vec![Settled::ok(action_id("create-s2"))];
+        ports.commit_one(&owner, commit).await;
+    }
+    assert!(ports.journal.open_effects(&row.key).await.unwrap().is_empty(), "it is never open again (E2)");
+    assert_eq!(ports.ledger.pending_count(&key("s2")).await.unwrap(), 1, "another session's action is not ours");
 }
