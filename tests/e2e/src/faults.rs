@@ -20,7 +20,7 @@ async fn a_second_fleet_on_one_directory_is_told_who_has_it() {
     let fleet = Harness::start().await;
     let error = refused(fleet.data_dir.parent().unwrap(), &fleet.data_dir).await;
     assert!(error.contains(&format!("in use by process {}", fleet.pid())), "{error}");
-    assert_eq!(fleet.get("/health").await["status"], "ok");
+    wait("the first one is well", || async { (fleet.get("/health").await["status"] == "ok").then_some(()) }).await;
 }
 
 #[tokio::test]

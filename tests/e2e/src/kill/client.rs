@@ -60,13 +60,17 @@ impl Client {
             self.open = Some(("create", self.body("create")));
         }
         self.finish_open(fleet).await;
-        for verb in ["resume", "destroy"] {
-            for sent in &self.sent {
-                fleet.wait_processed(&sent.id).await;
-            }
-            self.open = Some((verb, self.body(verb)));
-            self.finish_open(fleet).await;
+        // Guidance that waits behind a pause is processed only once the session goes on.
+        self.send(fleet, "resume").await;
+        for sent in &self.sent {
+            fleet.wait_processed(&sent.id).await;
         }
+        self.send(fleet, "destroy").await;
+    }
+
+    async fn send(&mut self, fleet: &Harness, verb: &'static str) {
+        self.open = Some((verb, self.body(verb)));
+        self.finish_open(fleet).await;
     }
 
     fn next_verb(&mut self) -> &'static str {
