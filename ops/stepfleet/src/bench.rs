@@ -51,9 +51,8 @@ impl Bench {
         if self.metric == Metric::All {
             return self.run_all().await;
         }
-        // Logs would be measured too.
-        let filter = if config.log.is_empty() { "error" } else { &config.log };
-        if let Ok(filter) = telemetry::parse_filter(filter) {
+        // Logs would be measured too, unless they are asked for.
+        if let (false, Ok(filter)) = (config.log.is_empty(), telemetry::parse_filter(&config.log)) {
             telemetry::start(filter);
         }
         let quick = self.quick;

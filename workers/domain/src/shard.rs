@@ -11,7 +11,7 @@ pub fn shard_of(session: &SessionId, conversation: Option<&ConversationId>, shar
 
 /// The worker that should own a shard: highest random weight, so that a change of membership
 /// moves only the shards it must (Thaler and Ravishankar, 1998).
-pub fn target_owner<'w>(shard: Shard, workers: &'w [WorkerId]) -> Option<&'w WorkerId> {
+pub fn target_owner(shard: Shard, workers: &[WorkerId]) -> Option<&WorkerId> {
     workers.iter().max_by_key(|worker| {
         let weight = xxh3_64(format!("{worker}/{shard}").as_bytes());
         (weight, worker.as_str())

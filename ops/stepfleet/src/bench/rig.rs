@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 use domain::action::{self, ParseContext};
-use domain::ports::{Ledger, Sessions, Verdict};
+use domain::ports::{Leases, Ledger, Sessions, Verdict};
 use host::config::{Config, Layers};
 use host::metrics::Metrics;
 use host::probe;
@@ -121,6 +121,9 @@ async fn start(config: &Config, metrics: &Metrics) -> Result<(Fleet, Client)> {
     let base = format!("http://{}", listener.local_addr().context("a port")?);
     let fleet = Fleet::start(config, listener, metrics.clone()).await?;
     let token = tokens::of_data_dir(fleet.tokens(), &config.data_dir).await?;
+    while fleet.parts.store.shards().await?.iter().any(|shard| shard.owner.is_none()) {
+        tokio::time::sleep(LOOK).await;
+    }
     Ok((fleet, Client::new(&base, &token)?))
 }
 
