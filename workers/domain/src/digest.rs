@@ -16,6 +16,7 @@ mod pick;
 mod rank;
 mod sentences;
 mod terms;
+mod topics;
 mod vectors;
 mod words;
 
@@ -28,7 +29,7 @@ pub use words::Language;
 use blocks::{Block, Kind};
 
 /// Longer texts are cut here, at a character boundary: ranking is for reading, not for archives.
-pub const TEXT_BYTES_MAX: usize = 4 << 20;
+pub const TEXT_BYTES_MAX: usize = 2 << 20;
 
 /// What one document says, in its own words.
 #[derive(Debug, Clone, PartialEq)]

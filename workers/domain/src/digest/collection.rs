@@ -15,6 +15,10 @@ pub const TERMS_MAX: usize = 240;
 /// Sentences that one document may bring in.
 const PER_DOCUMENT_MAX: usize = 4;
 const TITLE_CHARS_MAX: usize = 80;
+/// A sentence with as many copies in other documents is no matter of its own.
+const COPIES_MAX: u32 = 2;
+/// Repeated sentences that are remembered.
+const REPEATED_KEPT: usize = 12;
 /// Shared words above this share make two sentences the same.
 const SAME: f32 = 0.6;
 
@@ -121,6 +125,11 @@ impl Collection {
             return;
         }
         let mut order: Vec<(usize, f32)> = self.values().into_iter().enumerate().collect();
+        // What is known to be repeated is kept, to know it again, though never shown.
+        let mut repeated: Vec<usize> =
+            (0..order.len()).filter(|at| self.candidates[*at].copies >= COPIES_MAX).collect();
+        repeated.sort_by_key(|at| std::cmp::Reverse(self.candidates[*at].copies));
+        repeated.into_iter().take(REPEATED_KEPT).for_each(|at| order[at].1 = f32::MAX);
         order.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
         let kept: HashSet<usize> = order.into_iter().take(CANDIDATES_MAX).map(|(at, _)| at).collect();
         let mut at = 0;
@@ -131,18 +140,13 @@ impl Collection {
     }
 
     /// How much each candidate is worth to the whole: its own score, how much it speaks of what
-    /// many documents speak of, less for each better one of the same document, and little for
-    /// what is copied from document to document.
+    /// many documents speak of, less for each better one of the same document.
     pub(super) fn values(&self) -> Vec<f32> {
         let language = self.language();
         let themes: Vec<f32> = self.candidates.iter().map(|c| self.theme(&c.text, language)).collect();
         let top = themes.iter().copied().fold(f32::MIN_POSITIVE, f32::max);
-        let mut values: Vec<f32> = self
-            .candidates
-            .iter()
-            .zip(&themes)
-            .map(|(c, theme)| c.score * (0.5 + 0.5 * theme / top) * if c.copies >= 2 { 0.3 } else { 1.0 })
-            .collect();
+        let mut values: Vec<f32> =
+            self.candidates.iter().zip(&themes).map(|(c, theme)| c.score * (0.5 + 0.5 * theme / top)).collect();
         let before = values.clone();
         for (at, candidate) in self.candidates.iter().enumerate() {
             let better =
@@ -152,6 +156,12 @@ impl Collection {
             values[at] *= 0.8f32.powi(better.count() as i32);
         }
         values
+    }
+
+    /// Met in several documents: a notice, a footer, a redirection. With few documents, a copy may
+    /// as well be the matter.
+    pub(super) fn is_repeated(&self, candidate: &Candidate) -> bool {
+        candidate.copies >= COPIES_MAX && self.documents >= 6
     }
 
     /// The language of most documents.

@@ -22,7 +22,7 @@ pub struct Sentence {
 }
 
 /// Sentences that are taken from one text; the rest of a longer text is left unread.
-pub const SENTENCES_MAX: usize = 20_000;
+pub const SENTENCES_MAX: usize = 6_000;
 /// Longer ones are no sentences but lists, code or data.
 const SENTENCE_CHARS_MAX: usize = 600;
 
@@ -36,10 +36,14 @@ pub fn collect(blocks: &[Block], language: Language) -> Vec<Sentence> {
             continue;
         }
         for (within, text) in sentences::split(&block.text).into_iter().enumerate() {
-            let words = words::tokens(text).len();
-            if words > 0 && found.len() < SENTENCES_MAX {
+            if found.len() == SENTENCES_MAX {
+                return found;
+            }
+            let tokens = words::tokens(text);
+            let words = tokens.len();
+            if words > 0 {
                 let item = block.kind == Kind::Item;
-                let mut fitness = fitness(text, words, item, language);
+                let mut fitness = fitness(text, &tokens, item, language);
                 if is_name_line(text, heading.as_deref()) {
                     fitness = fitness.max(0.8);
                 }
@@ -69,7 +73,8 @@ fn tidy(text: &str) -> String {
     text
 }
 
-fn fitness(text: &str, words: usize, item: bool, language: Language) -> f32 {
+fn fitness(text: &str, tokens: &[String], item: bool, language: Language) -> f32 {
+    let words = tokens.len();
     if unfit(text, words) {
         return 0.0;
     }
@@ -87,7 +92,7 @@ fn fitness(text: &str, words: usize, item: bool, language: Language) -> f32 {
     if text.contains('!') {
         fitness *= 0.8;
     }
-    fitness *= phrases::opening(&lower) * phrases::matter(&lower) * prose_factor(text, words, language);
+    fitness *= phrases::opening(&lower) * phrases::matter(&lower) * prose_factor(text, tokens, language);
     if text.starts_with(char::is_lowercase) {
         fitness *= if item { 0.6 } else { 0.35 };
     }
@@ -142,11 +147,11 @@ fn unfit(text: &str, words: usize) -> bool {
 }
 
 /// Lists of names and numbers have no verbs and few function words; prose has many.
-fn prose_factor(text: &str, words: usize, language: Language) -> f32 {
+fn prose_factor(text: &str, tokens: &[String], language: Language) -> f32 {
     if text.chars().any(words::is_unspaced) {
         return 1.0;
     }
-    let share = language.function_share(text);
+    let share = language.function_share(tokens);
     let mut factor = match share {
         s if s < 0.12 => 0.25,
         s if s < 0.2 => 0.55,
@@ -154,10 +159,10 @@ fn prose_factor(text: &str, words: usize, language: Language) -> f32 {
         _ => 1.0,
     };
     let numbers = text.split_whitespace().filter(|word| word.contains(|c: char| c.is_ascii_digit())).count();
-    if 6 * numbers > words {
+    if 6 * numbers > tokens.len() {
         factor *= 0.5;
     }
-    if text.contains("://") {
+    if text.contains("://") || text.contains('@') {
         factor *= 0.5;
     }
     factor
@@ -181,7 +186,7 @@ mod tests {
     use super::*;
 
     fn of(text: &str) -> f32 {
-        fitness(text, words::tokens(text).len(), false, Language::English)
+        fitness(text, &words::tokens(text), false, Language::English)
     }
 
     #[test]

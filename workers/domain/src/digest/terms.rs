@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use super::fitness::Sentence;
-use super::words::Language;
+use super::words::{Language, Word};
 
 /// A word or a pair of words that a text keeps coming back to.
 #[derive(Debug, Clone, PartialEq)]
@@ -20,7 +20,6 @@ const TERMS_MAX: usize = 24;
 
 #[derive(Default)]
 struct Tally<'a> {
-    count: f32,
     sentences: f32,
     last: usize,
     forms: HashMap<&'a str, usize>,
@@ -28,21 +27,19 @@ struct Tally<'a> {
 
 /// The terms of a text, most telling first.
 pub fn of(body: &[Sentence], title: Option<&str>, language: Language) -> Vec<Term> {
-    let content: Vec<Vec<(String, String)>> = body.iter().map(|s| language.content(&s.text)).collect();
+    let content: Vec<Vec<Word>> = body.iter().map(|s| language.content(&s.text)).collect();
     let mut words: HashMap<&str, Tally> = HashMap::new();
     let mut pairs: HashMap<(&str, &str), (f32, &str, &str)> = HashMap::new();
     for (at, sentence) in content.iter().enumerate() {
-        for (stem, word) in sentence {
-            let tally = words.entry(stem).or_default();
-            tally.count += 1.0;
+        for word in sentence {
+            let tally = words.entry(&word.stem).or_default();
             tally.sentences += f32::from(u8::from(tally.last != at + 1));
             tally.last = at + 1;
-            *tally.forms.entry(word).or_default() += 1;
+            *tally.forms.entry(&word.text).or_default() += 1;
         }
         for two in sentence.windows(2) {
-            let next_to = body[at].text.contains(&format!("{} {}", two[0].1, two[1].1));
-            if next_to && two[0].0 != two[1].0 {
-                pairs.entry((&two[0].0, &two[1].0)).or_insert((0.0, &two[0].1, &two[1].1)).0 += 1.0;
+            if two[1].joined && two[0].stem != two[1].stem {
+                pairs.entry((&two[0].stem, &two[1].stem)).or_insert((0.0, &two[0].text, &two[1].text)).0 += 1.0;
             }
         }
     }

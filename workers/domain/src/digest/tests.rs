@@ -78,7 +78,7 @@ fn corpus() -> Collection {
     for (name, matter) in PARTS {
         let notice = "Visit the community forum to meet other friendly people who run it at home.";
         let text = format!(
-            "# The {name}\n\n{matter} Tuning the {name} is rarely worth the trouble for small data. {notice}\n"
+            "# The {name}\n\n{matter} Tuning the {name} of the storage engine is rarely worth it for small data. {notice}\n"
         );
         all.add(&format!("/docs/{name}.md"), &digest(&text, 3));
     }

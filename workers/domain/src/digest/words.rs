@@ -80,30 +80,32 @@ impl Language {
 
     /// Stems of the words that carry meaning, in order.
     pub fn stems(self, text: &str) -> Vec<String> {
-        self.content(text).into_iter().map(|(stem, _)| stem).collect()
+        self.content(text).into_iter().map(|word| word.stem).collect()
     }
 
-    /// Stem of each word that carries meaning and the word as it is written, in order. A word that
-    /// is a capital only because it opens the text is written small.
-    pub fn content(self, text: &str) -> Vec<(String, String)> {
+    /// The words that carry meaning, in order.
+    pub fn content(self, text: &str) -> Vec<Word> {
         let stop = self.function_words();
         let mut content = Vec::new();
+        let mut last = None;
         for (at, token) in cased_tokens(text).into_iter().enumerate() {
-            let lower = token.to_lowercase();
+            let lower = token.text.to_lowercase();
             let meaningful = lower.chars().nth(1).is_some()
                 && lower.chars().any(char::is_alphabetic)
                 && !stop.contains(lower.as_str());
             if meaningful {
-                let opens = at == 0 && !token.chars().skip(1).any(char::is_uppercase);
-                content.push((self.stem(&lower), if opens { lower } else { token }));
+                // A capital that only opens the text is no part of the word.
+                let opens = at == 0 && !token.text.chars().skip(1).any(char::is_uppercase);
+                let joined = token.joined && at > 0 && last == Some(at - 1);
+                last = Some(at);
+                content.push(Word { stem: self.stem(&lower), text: if opens { lower } else { token.text }, joined });
             }
         }
         content
     }
 
-    /// Share of the words of a text that are function words; prose has a third and more.
-    pub fn function_share(self, text: &str) -> f32 {
-        let tokens = tokens(text);
+    /// Share of the words (in lower case) that are function words; prose has a third and more.
+    pub fn function_share(self, tokens: &[String]) -> f32 {
         let stop = self.function_words();
         let hits = tokens.iter().filter(|token| stop.contains(token.as_str())).count();
         hits as f32 / tokens.len().max(1) as f32
@@ -117,32 +119,58 @@ impl Language {
     }
 }
 
+/// A word that carries meaning.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Word {
+    pub stem: String,
+    /// As it is written.
+    pub text: String,
+    /// Nothing but a space stands between it and the meaningful word before.
+    pub joined: bool,
+}
+
+struct Token {
+    text: String,
+    joined: bool,
+}
+
 /// Words in lower case. Letters, digits and inner `_` `'` belong to a word.
 pub fn tokens(text: &str) -> Vec<String> {
-    cased_tokens(text).into_iter().map(|token| token.to_lowercase()).collect()
+    cased_tokens(text).into_iter().map(|token| token.text.to_lowercase()).collect()
 }
 
 /// Words as they are written. Web addresses are no words.
-fn cased_tokens(text: &str) -> Vec<String> {
+fn cased_tokens(text: &str) -> Vec<Token> {
     let mut tokens = Vec::new();
-    for part in text.split_whitespace().filter(|part| !part.contains("://")) {
+    // Whether the last character was part of a word, or the space after one.
+    let mut open = false;
+    for part in text.split_whitespace() {
+        if part.contains("://") {
+            open = false;
+            continue;
+        }
         let mut word = String::new();
         let mut chars = part.chars().peekable();
         while let Some(c) = chars.next() {
             if is_unspaced(c) {
-                flush(&mut word, &mut tokens);
+                flush(&mut word, open, &mut tokens);
                 if let Some(&next) = chars.peek().filter(|next| is_unspaced(**next)) {
-                    tokens.push([c, next].iter().collect());
+                    tokens.push(Token { text: [c, next].iter().collect(), joined: false });
                 }
+                open = false;
             } else if c.is_alphanumeric() {
                 word.push(c);
             } else if inner(c) && !word.is_empty() && chars.peek().is_some_and(|next| next.is_alphanumeric()) {
                 word.push(if c == '’' { '\'' } else { c });
             } else {
-                flush(&mut word, &mut tokens);
+                flush(&mut word, open, &mut tokens);
+                open = false;
             }
         }
-        flush(&mut word, &mut tokens);
+        if !word.is_empty() {
+            flush(&mut word, open, &mut tokens);
+            open = true;
+        }
     }
     tokens
 }
@@ -151,13 +179,13 @@ fn inner(c: char) -> bool {
     matches!(c, '_' | '\'' | '’')
 }
 
-fn flush(word: &mut String, tokens: &mut Vec<String>) {
+fn flush(word: &mut String, joined: bool, tokens: &mut Vec<Token>) {
     if word.is_empty() {
         return;
     }
     let end = word.strip_suffix("'s").map_or(word.len(), str::len);
     word.truncate(end);
-    tokens.push(std::mem::take(word));
+    tokens.push(Token { text: std::mem::take(word), joined });
 }
 
 /// Han, kana, Thai and the like: written without spaces between words.
@@ -228,6 +256,16 @@ mod tests {
     fn tokens_keep_identifiers_and_drop_possessives() {
         assert_eq!(tokens("The crate's as_str() — don’t!"), ["the", "crate", "as_str", "don't"]);
         assert_eq!(tokens("日本語 text"), ["日本", "本語", "text"]);
+    }
+
+    #[test]
+    fn pairs_are_joined_by_a_space_alone() {
+        let joined: Vec<bool> = Language::English
+            .content("Page cache, journal of the (hot) index file")
+            .into_iter()
+            .map(|w| w.joined)
+            .collect();
+        assert_eq!(joined, [false, true, false, false, false, true]);
     }
 
     #[test]

@@ -187,7 +187,7 @@ fn closing(step: &StepToken, progress: Progress, plan: &Plan) -> FrameOut {
         _ => overview.render(&heading),
     };
     if progress.skipped > 0 {
-        text.push_str(&format!("\n\nSkipped: {}", progress.skipped_in_words()));
+        text.push_str(&format!("\n\nSkipped {}: {}", progress.skipped, progress.skipped_in_words()));
     }
     let data = json!({"documents": all.documents, "words": all.words, "skipped": progress.skipped,
         "skipped_documents": progress.notes, "folder": prefix, "overview": overview});

@@ -55,7 +55,7 @@ impl<'a> Line<'a> {
     pub fn atx_heading(&self) -> Option<(u8, &'a str)> {
         let level = self.text.bytes().take_while(|b| *b == b'#').count();
         let heading = self.text[level..].strip_prefix(' ')?;
-        ((1..=6).contains(&level) && self.indent < 4).then(|| (level as u8, heading))
+        ((1..=6).contains(&level) && self.indent < 4).then_some((level as u8, heading))
     }
 
     /// A short line that stands alone, without a stop, in capitals, title case or numbered.
@@ -69,9 +69,9 @@ impl<'a> Line<'a> {
         if lettered.is_empty() || self.text.contains(['=', '{', '}', '$', '|', '\\', '/', '@']) {
             return false;
         }
-        let capital = |word: &&&str| word.starts_with(char::is_uppercase);
+        let capital = |word: &&str| word.starts_with(char::is_uppercase);
         let numbered = words[0].trim_end_matches('.').chars().all(|c| c.is_ascii_digit() || c == '.');
-        let capitals = lettered.iter().copied().filter(|word| capital(&word)).count();
+        let capitals = lettered.iter().copied().filter(|word| capital(word)).count();
         (numbered && lettered[0].starts_with(char::is_uppercase)) || 2 * capitals > lettered.len()
     }
 }
@@ -81,7 +81,8 @@ pub fn item_start(text: &str) -> Option<&str> {
     if let Some(rest) = text.strip_prefix(['-', '*', '+', '•', '·', '–', '◦', 'o']) {
         if let Some(item) = rest.strip_prefix([' ', '\t']) {
             let item = item.trim_start();
-            return (!item.is_empty() && !(text.starts_with('o') && item.len() < 3)).then(|| checkbox(item));
+            let least = if text.starts_with('o') { 3 } else { 1 };
+            return (item.len() >= least).then(|| checkbox(item));
         }
         return None;
     }

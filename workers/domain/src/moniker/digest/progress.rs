@@ -7,6 +7,8 @@ use crate::digest::Collection;
 
 /// Skipped documents that are kept by name; all are counted.
 const NOTES_MAX: usize = 20;
+/// Of these, named in the text per reason.
+const NAMED_MAX: usize = 3;
 
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Progress {
@@ -49,24 +51,32 @@ impl Progress {
         }
     }
 
-    /// The skipped documents, grouped by reason.
+    /// The skipped documents by reason, a few of each by name.
     pub fn skipped_in_words(&self) -> String {
         let mut reasons: Vec<(&str, Vec<&str>)> = Vec::new();
         for note in &self.notes {
-            let name = note.document.rsplit('/').find(|part| !part.is_empty()).unwrap_or(&note.document);
             match reasons.iter_mut().find(|(reason, _)| *reason == note.reason) {
-                Some((_, names)) => names.push(name),
-                None => reasons.push((&note.reason, vec![name])),
+                Some((_, names)) => names.push(&note.document),
+                None => reasons.push((&note.reason, vec![&note.document])),
             }
         }
-        let mut parts: Vec<String> =
-            reasons.into_iter().map(|(reason, names)| format!("{} ({reason})", names.join(", "))).collect();
-        let more = self.skipped - self.notes.len() as u64;
-        if more > 0 {
-            parts.push(format!("{more} more"));
+        let one = |(reason, names): (&str, Vec<&str>)| {
+            let shown: Vec<&str> = names.iter().take(NAMED_MAX).map(|name| last_part(name)).collect();
+            let more = names.len() - shown.len();
+            let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+            format!("{}{more} ({reason})", shown.join(", "))
+        };
+        let mut parts: Vec<String> = reasons.into_iter().map(one).collect();
+        let unnamed = self.skipped.saturating_sub(self.notes.len() as u64);
+        if unnamed > 0 {
+            parts.push(format!("{unnamed} more"));
         }
         format!("{}.", parts.join("; "))
     }
+}
+
+fn last_part(name: &str) -> &str {
+    name.rsplit('/').find(|part| !part.is_empty()).unwrap_or(name)
 }
 
 /// The folder that all names share, with its last slash; empty if there is none or one name only
