@@ -93,6 +93,7 @@ impl<R: Send + Sync> Handle<R> {
             let added = self.add(batch, &reached).await;
             self.settle(written, added, &reached).await?;
             written.upkeep.commits += 1;
+            written.upkeep.rows += records.len();
         }
         written.marks = Some(reached);
         Ok(())

@@ -12,8 +12,9 @@ use crate::archive::{Handle, Tables, Written};
 use crate::failure::of_lancedb;
 use crate::marks::KEY;
 
-/// Commits between two index updates: what is not indexed is scanned by every read.
+/// Commits, and rows, between two index updates: what is not indexed is scanned by every read.
 const INDEX_EVERY: u32 = 8;
+const INDEX_EVERY_ROWS: usize = 4_096;
 /// Index updates between two merges of an index's parts into one.
 const MERGE_INDEX_EVERY: u32 = 32;
 /// Fragments of one size class that are compacted together.
@@ -28,7 +29,9 @@ const PRUNE_EVERY: Duration = Duration::from_secs(600);
 pub struct Upkeep {
     /// Commits since the last look at fragments and indexes.
     pub commits: u32,
+    pub rows: usize,
     unindexed: u32,
+    unindexed_rows: usize,
     index_updates: u32,
     has_indexes: bool,
     pruned: Option<Instant>,
@@ -49,7 +52,7 @@ impl<R: Send + Sync> Handle<R> {
         if written.upkeep.commits > 0 {
             self.index(written).await?;
             self.compact(written).await?;
-            written.upkeep.commits = 0;
+            (written.upkeep.commits, written.upkeep.rows) = (0, 0);
         }
         self.prune(written, keep).await?;
         Ok(())
@@ -58,12 +61,13 @@ impl<R: Send + Sync> Handle<R> {
     async fn index(&self, written: &mut Written) -> Result<(), Failure> {
         let upkeep = &mut written.upkeep;
         upkeep.unindexed += upkeep.commits;
+        upkeep.unindexed_rows += upkeep.rows;
         if !upkeep.has_indexes {
             self.create_indexes().await?;
             // What is not indexed from before this process is due now.
             (upkeep.has_indexes, upkeep.unindexed) = (true, INDEX_EVERY);
         }
-        if upkeep.unindexed < INDEX_EVERY {
+        if upkeep.unindexed < INDEX_EVERY && upkeep.unindexed_rows < INDEX_EVERY_ROWS {
             return Ok(());
         }
         upkeep.index_updates += 1;
@@ -73,7 +77,7 @@ impl<R: Send + Sync> Handle<R> {
             OptimizeOptions::append()
         };
         self.optimize(OptimizeAction::Index(options)).await?;
-        upkeep.unindexed = 0;
+        (upkeep.unindexed, upkeep.unindexed_rows) = (0, 0);
         Ok(())
     }
 

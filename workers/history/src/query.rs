@@ -55,7 +55,7 @@ impl Tables {
     pub async fn steps(&self, query: &StepQuery) -> Result<Vec<StoredStep>, Failure> {
         let page = Page {
             filter: of_query(query),
-            columns: &self.steps.declared.names(),
+            columns: self.steps.declared.read,
             order: Some(order_of(query)),
             offset: query.offset,
             limit: Some(query.limit),
@@ -71,7 +71,7 @@ impl Tables {
     ) -> Result<Vec<StoredStep>, Failure> {
         let page = Page {
             filter: Some(after_offset(key, after)),
-            columns: &self.steps.declared.names(),
+            columns: self.steps.declared.read,
             order: Some(ascending("event_offset")),
             offset: 0,
             limit: Some(limit),
@@ -104,7 +104,7 @@ impl Tables {
         }
         let page = Page {
             filter: Some(after_offset(key, after)),
-            columns: &self.events.declared.names(),
+            columns: self.events.declared.read,
             order: Some(ascending("event_offset")),
             offset: 0,
             limit: Some(limit),
@@ -121,7 +121,7 @@ impl Tables {
     pub async fn snapshot(&self, key: &SessionKey) -> Result<Option<Snapshot>, Failure> {
         let page = Page {
             filter: Some(of_session(key)),
-            columns: &self.state.declared.names(),
+            columns: self.state.declared.read,
             // There is one row; were there two, the newer one would be right.
             order: Some(descending("seq")),
             offset: 0,

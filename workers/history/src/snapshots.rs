@@ -36,6 +36,7 @@ impl Tables {
             let merged = self.merge(&newest, &reached).await;
             self.state.settle(written, merged, &reached).await?;
             written.upkeep.commits += 1;
+            written.upkeep.rows += newest.len();
         }
         written.marks = Some(reached);
         Ok(())

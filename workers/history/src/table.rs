@@ -68,10 +68,13 @@ pub struct Column<R: 'static> {
     pub cell: for<'a> fn(&'a R) -> Cell<'a>,
 }
 
-/// A table: its name, its columns, and which of them have an index.
+/// A table: its name, its columns, which of them a decoder needs, and which have an index.
 pub struct Table<R: 'static> {
     pub name: &'static str,
     pub columns: &'static [Column<R>],
+    /// The rest repeats these for people and programs that read the table by themselves. What a
+    /// query orders by must be among them.
+    pub read: &'static [&'static str],
     pub indexed: &'static [&'static str],
 }
 
@@ -79,11 +82,6 @@ impl<R> Table<R> {
     pub fn schema(&self) -> SchemaRef {
         let field = |column: &Column<R>| Field::new(column.name, column.kind.data_type(), column.kind.is_nullable());
         Arc::new(Schema::new(self.columns.iter().map(field).collect::<Vec<_>>()))
-    }
-
-    /// Names of the columns, for a projection.
-    pub fn names(&self) -> Vec<&'static str> {
-        self.columns.iter().map(|column| column.name).collect()
     }
 
     pub fn encode(&self, rows: &[R]) -> Result<RecordBatch, ArrowError> {

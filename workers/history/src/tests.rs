@@ -16,7 +16,10 @@ use testkit::contract::build::key;
 use crate::{LanceArchive, OpenOptions};
 
 /// An archive that removes its directory in the end.
-struct Temporary(LanceArchive, #[allow(dead_code, reason = "kept for its drop")] TempDir);
+struct Temporary {
+    _archive: LanceArchive,
+    _directory: TempDir,
+}
 
 #[tokio::test]
 async fn lancedb_keeps_the_contract() {
@@ -25,7 +28,7 @@ async fn lancedb_keeps_the_contract() {
     suite(&async || {
         let dir = TempDir::new().expect("a directory");
         let archive = open(&dir, OpenOptions::default()).await;
-        guards.lock().expect("no panic").push(Temporary(archive.clone(), dir));
+        guards.lock().expect("no panic").push(Temporary { _archive: archive.clone(), _directory: dir });
         Arc::new(archive) as Arc<dyn Archive>
     })
     .await;

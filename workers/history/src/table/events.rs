@@ -58,6 +58,7 @@ pub static EVENTS: Table<LogRow> = Table {
         Column { name: "shard", kind: Kind::Int, cell: |r| Cell::Int(i64::from(r.row.shard.0)) },
         Column { name: "seq", kind: Kind::Long, cell: |r| Cell::count(r.row.seq) },
     ],
+    read: &["type", "payload", "created_at_ms", "namespace", "session_id", "event_offset"],
     indexed: &["session_id"],
 };
 

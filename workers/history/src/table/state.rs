@@ -82,6 +82,7 @@ pub static STATE: Table<StateRow> = Table {
         Column { name: "shard", kind: Kind::Int, cell: |r| Cell::Int(i64::from(r.row.shard.0)) },
         Column { name: "seq", kind: Kind::Long, cell: |r| Cell::count(r.row.seq) },
     ],
+    read: &["agent_id", "session_id", "result", "conversation_id", "moniker", "namespace", "state", "head", "seq"],
     indexed: &["session_id"],
 };
 
