@@ -61,6 +61,8 @@ fn start(world: &World, faults: Faults) -> Running {
 fn script() -> Vec<(&'static str, Value)> {
     let to =
         |session: &str, verb: &str, payload: Value| json!({"type": verb, "session_id": session, "payload": payload});
+    let config = json!({"url": "http://step.example/", "effect": "at_most_once"});
+    let call = json!({"moniker": "http", "state": {"until": 3}, "config": config});
     vec![
         ("1", to("echo", "create", json!({"moniker": "echo"}))),
         ("2", to("echo", "input", json!({"text": "in:default.1"}))),
@@ -69,6 +71,7 @@ fn script() -> Vec<(&'static str, Value)> {
         ("5", to("count", "interrupt", json!({"guidance": {"mark": "g:default.5"}}))),
         ("6", to("joke", "create", json!({"moniker": "tell_a_joke", "max_steps": 4, "loop_interval_ms": 10}))),
         ("9", to("echo", "input", json!({"text": "in:default.9"}))),
+        ("10", to("call", "create", call)),
         ("7", to("gone", "create", json!({"moniker": "echo"}))),
         ("8", to("gone", "destroy", json!({}))),
     ]
@@ -91,7 +94,9 @@ fn came(world: &World) -> Vec<Came> {
         steps: story.steps().map(|step| format!("{} {:?}", step.iteration, step.text)).collect(),
         guidance: story.steps().filter_map(|step| step.guidance.as_ref()).map(|g| g.as_str().to_owned()).collect(),
     };
-    stories.0.iter().map(one).collect()
+    // A call in doubt fails its session, so what that came to depends on the crash: it is the oracle
+    // that sees whether a call was repeated.
+    stories.0.iter().filter(|story| story.row.spec.moniker != "http").map(one).collect()
 }
 
 impl Plan {

@@ -57,9 +57,9 @@ fn create(dice: &Dice, number: u64) -> Value {
     let until = 1 + dice.range(0..30);
     let payload = match number % 7 {
         0 | 3 => json!({"moniker": "echo"}),
-        1 => json!({"moniker": "count", "config": {"until": until}}),
+        1 => json!({"moniker": "tell_a_joke", "loop_interval_ms": 400, "max_steps": 40}),
         2 => json!({"moniker": "count", "loop_interval_ms": 700, "max_runtime_s": 40}),
-        4 => json!({"moniker": "tell_a_joke", "loop_interval_ms": 1_000, "max_steps": 12}),
+        4 => json!({"moniker": "count", "config": {"until": until}}),
         5 => json!({
             "moniker": "http", "state": {"until": 6}, "loop_interval_ms": 200,
             "config": {"url": "http://step.example/", "effect": "at_most_once"},
