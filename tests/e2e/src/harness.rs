@@ -14,6 +14,8 @@ const START_MAX: Duration = Duration::from_secs(60);
 const STOP_MAX: Duration = Duration::from_secs(30);
 /// How long a test waits for something to come true.
 pub const WAIT_MAX: Duration = Duration::from_secs(30);
+/// Steps read at a time: the most that the API gives.
+const PAGE: usize = schemas::limits::PAGE_MAX;
 /// How much of the log a failed test shows.
 const LOG_LINES_SHOWN: usize = 30;
 const POLL: Duration = Duration::from_millis(10);
@@ -207,17 +209,19 @@ impl Harness {
         self.session(session).await["status"].as_str().unwrap_or_default().to_owned()
     }
 
-    /// All steps of a session, page by page.
+    /// All steps of a session, page by page, as of the last page.
     pub async fn steps(&self, session: &str) -> Vec<Value> {
         let mut steps = Vec::new();
         loop {
-            let from = steps.len();
-            let page = self.get(&format!("/api/agent-steps?session_id={session}&limit=1000&offset={from}")).await;
+            let path = format!("/api/agent-steps?session_id={session}&limit={PAGE}&offset={}", steps.len());
+            let page = self.get(&path).await;
             let items = page["items"].as_array().expect("items").clone();
-            if items.is_empty() {
+            // A session that steps as fast as it is read has no empty page.
+            let last = items.len() < PAGE;
+            steps.extend(items);
+            if last {
                 return steps;
             }
-            steps.extend(items);
         }
     }
 
