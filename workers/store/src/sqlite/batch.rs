@@ -11,6 +11,8 @@ use tokio::sync::{mpsc, oneshot};
 
 /// Calls that may wait for the next batch; more make their callers wait.
 const WAITING_MAX: usize = 4096;
+/// Bound on the scheduler's turns that a batch is gathered for.
+const TURNS_MAX: usize = 64;
 
 /// A call that can share its transaction with others.
 pub(super) trait Batched: Send + Sync + 'static {
@@ -66,13 +68,26 @@ where
                 None => return,
             },
         };
-        // Tasks that became ready together get to submit together.
-        tokio::task::yield_now().await;
+        gathering(&receiver).await;
         let (calls, answers) = gather(first, &mut receiver, &mut held);
         for (answer, result) in answers.into_iter().zip(settle(calls, &run).await) {
             // The caller may have gone; what it asked for is done all the same.
             let _ = answer.send(result);
         }
+    }
+}
+
+/// Lets tasks that became ready together submit together: yields for as long as each turn brings
+/// more calls. When nobody is about to call, this is one turn.
+async fn gathering<C: Batched>(receiver: &mpsc::Receiver<Waiting<C>>) {
+    let mut waiting = receiver.len();
+    for _ in 0..TURNS_MAX {
+        tokio::task::yield_now().await;
+        let now = receiver.len();
+        if now == waiting {
+            return;
+        }
+        waiting = now;
     }
 }
 
