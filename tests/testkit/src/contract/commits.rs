@@ -182,7 +182,7 @@ async fn follow_ups_are_accepted_with_it(ports: &Ports) {
     let epoch = ports.own(row.shard, &owner).await;
     let mut commit = next_commit(&row, epoch, 1);
     commit.follow_ups = vec![
-        create("f1", "child", "helper"),
+        create("f1", "child", "child-agent"),
         input("f2", "child"),
         input("f3", "nobody"),
         action(ActionType::Pause, "f4", Some("sibling"), None),
@@ -216,7 +216,7 @@ async fn follow_ups_fall_with_it(ports: &Ports) {
     let epoch = ports.own(row.shard, &owner).await;
     let mut conflict = next_commit(&row, epoch, 1);
     conflict.expect_offset += 1;
-    conflict.follow_ups = vec![create("f1", "child", "helper")];
+    conflict.follow_ups = vec![create("f1", "child", "child-agent")];
     conflict.settled = vec![Settled::ok(action_id("create-s1"))];
     conflict.effects = vec![effect("k1", EffectState::Sent)];
     assert!(matches!(ports.commit_result(&owner, conflict).await, CommitResult::Conflict));
