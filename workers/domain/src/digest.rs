@@ -74,8 +74,14 @@ pub fn digest(text: &str, count: usize) -> DocumentDigest {
     }
 }
 
-/// A heading of the first rank, or whatever heading comes first of all.
+/// A heading of the first rank, or whatever heading comes first of all; of a manual, its NAME line.
 fn title(blocks: &[Block]) -> Option<String> {
+    if let [name, line, ..] = blocks
+        && name.text.eq_ignore_ascii_case("name")
+        && line.kind == Kind::Paragraph
+    {
+        return Some(line.text.clone());
+    }
     let top = blocks.iter().find(|block| block.kind == Kind::Heading(1));
     let first = blocks.first().filter(|block| matches!(block.kind, Kind::Heading(_)));
     top.or(first).map(|block| block.text.clone())

@@ -137,7 +137,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn silence_ends_at_the_timeout_and_forbidden_repeats_do_not_happen() {
         let start = Instant::now();
-        let result = run(MODEL, |error| !error.sent, || std::future::pending::<Result<(), CallError>>()).await;
+        let result = run(MODEL, |error| !error.sent, std::future::pending::<Result<(), CallError>>).await;
         let (error, attempts) = result.expect_err("no answer");
         assert_eq!((error.class, attempts, start.elapsed().as_millis()), (Class::Timeout, 1, 120_000));
     }

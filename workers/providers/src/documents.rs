@@ -25,7 +25,7 @@ use roots::Roots;
 use crate::net::Net;
 
 /// Bytes read of one document; the rest of a larger one is left out.
-pub const DOCUMENT_BYTES_MAX: usize = 4 << 20;
+pub const DOCUMENT_BYTES_MAX: usize = 2 << 20;
 /// How long a listing serves: long enough for thousands of steps, short enough to see new files.
 const LISTING_MS: u64 = 10_000;
 /// Listings kept, one per corpus in work.

@@ -90,7 +90,7 @@ impl Cutter {
         if line.text.is_empty() || is_rule(line.text) || is_table(line.text) || line.is_directive() {
             return self.flush();
         }
-        if let Some((level, heading)) = line.atx_heading() {
+        if let Some((level, heading)) = line.atx_heading().filter(|_| !self.pod) {
             self.flush();
             return self.heading(level, heading);
         }

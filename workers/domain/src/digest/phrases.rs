@@ -21,7 +21,7 @@ const LEANING: &[(f32, &str)] = &[
     ),
     (
         0.5,
-        "these|such|both|additionally|furthermore|moreover|in addition|in other words|finally|first|another|the same|remember|\
+        "these|such|both|additionally|furthermore|moreover|in addition|in other words|finally|first|another|the same|remember|returns|return|used by|used to|same as|like|\
          dies|diese|dieser|dieses|es|cette|ce|esta",
     ),
     (0.55, "this"),

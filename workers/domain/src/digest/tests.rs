@@ -51,6 +51,17 @@ fn nothing_is_made_of_nothing() {
 }
 
 #[test]
+fn titles_are_found_where_documents_have_them() {
+    let title = |text: &str| digest(text, 1).title;
+    assert_eq!(
+        title("package X;\n# no title\n\n=head1 NAME\n\nX - does things\n\n=cut\n").as_deref(),
+        Some("X - does things")
+    );
+    assert_eq!(title("Some words first.\n\n## Usage\n\nMore words.").as_deref(), None);
+    assert_eq!(title("## Usage\n\nWords.\n\n# The Tool\n\nWords.").as_deref(), Some("The Tool"));
+}
+
+#[test]
 fn a_repeated_sentence_is_picked_once() {
     let text = "The scheduler assigns every task to the worker with the least load at that time.\n\n".repeat(5)
         + "Workers report their load to the scheduler once a second over the control channel.\n";
