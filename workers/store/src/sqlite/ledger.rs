@@ -42,11 +42,14 @@ const SESSIONS_WITH_PENDING: &str = "
             WHERE a.processed_at_ms IS NULL AND a.shard = ?1 AND (a.namespace, a.session_id) > (?2, ?3)
             ORDER BY a.namespace, a.session_id LIMIT 1)
         UNION ALL
-        SELECT n.namespace, n.session_id FROM walk CROSS JOIN actions AS n ON n.id = (
-            SELECT a.id FROM actions AS a INDEXED BY actions_pending
+        SELECT n.namespace, n.session_id FROM walk CROSS JOIN actions AS n ON n.id = coalesce(
+            (SELECT a.id FROM actions AS a INDEXED BY actions_pending
             WHERE a.processed_at_ms IS NULL AND a.shard = ?1
-                AND (a.namespace, a.session_id) > (walk.namespace, walk.session_id)
-            ORDER BY a.namespace, a.session_id LIMIT 1)
+                AND a.namespace = walk.namespace AND a.session_id > walk.session_id
+            ORDER BY a.session_id LIMIT 1),
+            (SELECT a.id FROM actions AS a INDEXED BY actions_pending
+            WHERE a.processed_at_ms IS NULL AND a.shard = ?1 AND a.namespace > walk.namespace
+            ORDER BY a.namespace, a.session_id LIMIT 1))
     )
     SELECT w.namespace, w.session_id FROM walk AS w
     CROSS JOIN sessions AS s ON s.namespace = w.namespace AND s.session_id = w.session_id
