@@ -6,6 +6,7 @@ mod bulk;
 mod control;
 mod docs;
 mod fleet;
+mod hostile;
 mod lists;
 mod namespaces;
 mod publish;
