@@ -197,7 +197,8 @@ pub fn next_commit(row: &SessionRow, epoch: Epoch, steps: u64) -> Commit {
         agent_id: row.agent_id.clone(),
         moniker: row.spec.moniker.clone(),
         conversation_id: row.spec.conversation_id.clone(),
-        state: Json::of(&json!({"n": head.steps})),
+        // What the last step left behind.
+        state: Json::of(&json!({"n": head.steps.saturating_sub(1)})),
         head,
         steps: records,
         events,

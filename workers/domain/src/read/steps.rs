@@ -120,6 +120,9 @@ async fn page(
     // tells whether another page follows.
     let wanted = offset + limit + 1;
     let mut source = query.for_source();
+    if let StepsOf::Session(key) = &query.of {
+        narrow(&mut source, sessions, key, wanted).await?;
+    }
     let mut best = Best::new(&source, wanted);
     match &query.of {
         StepsOf::Session(key) => from_journal(journal, key, &mut best, &source).await?,
@@ -144,6 +147,30 @@ async fn page(
     let archived = archive.steps(&source).await?;
     let union = union_steps(&source, tail, archived);
     Ok(cut(union, offset, limit))
+}
+
+/// The last steps of a session are those with the highest iterations: saying so spares the archive
+/// from ordering all of a long history. Steps committed after this read only add to the end.
+async fn narrow(
+    source: &mut StepQuery,
+    sessions: &dyn Sessions,
+    key: &SessionKey,
+    wanted: usize,
+) -> Result<(), Failure> {
+    if !source.descending || source.status.is_some() || source.since_ms.is_some() {
+        return Ok(());
+    }
+    let Some(row) = sessions.session(key).await? else { return Ok(()) };
+    // One past the highest iteration that may be on the page.
+    let below = [
+        Some(row.head.steps),
+        source.max_iteration.map(|max| max.saturating_add(1)),
+        source.after.as_ref().map(|place| place.iteration),
+    ];
+    let end = below.into_iter().flatten().min().unwrap_or(0);
+    let lowest = end.saturating_sub(wanted as u64);
+    source.min_iteration = Some(source.min_iteration.map_or(lowest, |min| min.max(lowest)));
+    Ok(())
 }
 
 fn sessions_of(namespace: &Namespace, agent: &AgentId, after: Option<(i64, schemas::id::SessionId)>) -> SessionQuery {
