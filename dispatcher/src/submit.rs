@@ -3,6 +3,7 @@
 use axum::Json;
 use axum::http::{HeaderMap, StatusCode};
 use domain::action::{self, ParseContext};
+use domain::failure::{Certainty, Failure};
 use domain::moniker;
 use domain::ports::{Refusal, Verdict};
 use schemas::action::{ActionType, Lane, NewAction};
@@ -42,7 +43,7 @@ async fn try_submit(gateway: &Gateway, caller: &Caller, headers: &HeaderMap, bod
     check_input(gateway, &new).await?;
     check_guidance(gateway, &new).await?;
     let action_id = new.action_id.clone();
-    let verdicts = gateway.ledger.accept(vec![new]).await?;
+    let verdicts = gateway.ledger.accept(vec![new]).await.map_err(|failure| unanswered(&action_id, failure))?;
     let verdict = verdicts.into_iter().next();
     let verdict = verdict.ok_or_else(|| Refused::new(Code::Internal, "The ledger gave no verdict."))?;
     settle(gateway, &action_id, verdict)
@@ -58,6 +59,16 @@ pub fn context(gateway: &Gateway, caller: &Caller, idempotency_key: Option<Strin
         agent_id: gateway.fresh_id(),
         idempotency_key,
     }
+}
+
+/// A caller who chose no id needs the one that was made, or a repeat would act twice.
+fn unanswered(action_id: &ActionId, failure: Failure) -> Refused {
+    let in_doubt = failure.certainty == Certainty::MayHaveHappened;
+    let mut refused = Refused::from(failure);
+    if in_doubt {
+        refused.0.detail.push_str(&format!(" That is {action_id}."));
+    }
+    refused
 }
 
 /// Turns a verdict into an answer, and puts what is new on its way.

@@ -7,9 +7,7 @@ use crate::id::{ActionId, AgentId, ConversationId, Namespace, SessionId, Session
 use crate::json::Json;
 use crate::problem::Code;
 
-#[derive(
-    Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, ToSchema,
-)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ActionType {
     Create,
@@ -22,15 +20,8 @@ pub enum ActionType {
 }
 
 impl ActionType {
-    pub const ALL: [ActionType; 7] = [
-        Self::Create,
-        Self::Input,
-        Self::Interrupt,
-        Self::Pause,
-        Self::Resume,
-        Self::Destroy,
-        Self::ToolResult,
-    ];
+    pub const ALL: [ActionType; 7] =
+        [Self::Create, Self::Input, Self::Interrupt, Self::Pause, Self::Resume, Self::Destroy, Self::ToolResult];
 
     pub fn as_str(self) -> &'static str {
         match self {
@@ -57,9 +48,7 @@ impl ActionType {
     }
 }
 
-#[derive(
-    Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, ToSchema,
-)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Lane {
     Control,
@@ -101,9 +90,7 @@ impl Urgency {
     }
 
     pub fn parse(text: &str) -> Option<Self> {
-        [Self::Low, Self::Normal, Self::High]
-            .into_iter()
-            .find(|u| u.as_str() == text)
+        [Self::Low, Self::Normal, Self::High].into_iter().find(|u| u.as_str() == text)
     }
 }
 
@@ -179,9 +166,7 @@ impl ActionOutcome {
     }
 
     pub fn parse(text: &str) -> Option<Self> {
-        [Self::Ok, Self::Error, Self::Rejected, Self::DeadLetter]
-            .into_iter()
-            .find(|o| o.as_str() == text)
+        [Self::Ok, Self::Error, Self::Rejected, Self::DeadLetter].into_iter().find(|o| o.as_str() == text)
     }
 }
 

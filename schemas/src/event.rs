@@ -27,9 +27,7 @@ impl EventKind {
     }
 
     pub fn parse(text: &str) -> Option<Self> {
-        [Self::Created, Self::Status, Self::Action]
-            .into_iter()
-            .find(|k| k.as_str() == text)
+        [Self::Created, Self::Status, Self::Action].into_iter().find(|k| k.as_str() == text)
     }
 }
 

@@ -26,10 +26,7 @@ impl StepToken {
             return Err("a step token must not be empty".into());
         }
         if text.len() > TOKEN_BYTES_MAX {
-            return Err(format!(
-                "a step token has at most {TOKEN_BYTES_MAX} bytes, not {}",
-                text.len()
-            ));
+            return Err(format!("a step token has at most {TOKEN_BYTES_MAX} bytes, not {}", text.len()));
         }
         if text.chars().any(char::is_control) {
             return Err("a step token must not contain control characters".into());

@@ -25,10 +25,7 @@ fn check(text: &str) -> Result<(), IdError> {
     if text.len() > ID_BYTES_MAX {
         return Err(IdError::TooLong(text.len()));
     }
-    match text
-        .chars()
-        .find(|c| !(c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | ':' | '-')))
-    {
+    match text.chars().find(|c| !(c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | ':' | '-'))) {
         Some(c) => Err(IdError::BadChar(c)),
         None => Ok(()),
     }
@@ -139,10 +136,7 @@ pub struct SessionKey {
 
 impl SessionKey {
     pub fn new(namespace: Namespace, session_id: SessionId) -> Self {
-        Self {
-            namespace,
-            session_id,
-        }
+        Self { namespace, session_id }
     }
 }
 
@@ -153,19 +147,7 @@ impl fmt::Display for SessionKey {
 }
 
 /// A partition of all sessions, the unit of ownership.
-#[derive(
-    Clone,
-    Copy,
-    PartialEq,
-    Eq,
-    PartialOrd,
-    Ord,
-    Hash,
-    Debug,
-    Serialize,
-    Deserialize,
-    utoipa::ToSchema,
-)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(transparent)]
 pub struct Shard(pub u16);
 
@@ -176,19 +158,7 @@ impl fmt::Display for Shard {
 }
 
 /// The fencing token of a shard; grows at each change of owner.
-#[derive(
-    Clone,
-    Copy,
-    PartialEq,
-    Eq,
-    PartialOrd,
-    Ord,
-    Hash,
-    Debug,
-    Serialize,
-    Deserialize,
-    utoipa::ToSchema,
-)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(transparent)]
 pub struct Epoch(pub i64);
 
@@ -204,21 +174,11 @@ mod tests {
 
     #[test]
     fn hostile_ids_are_refused() {
-        for bad in [
-            "", "a b", "a'b", "a\"b", "ü", "a/b", "a\0b", "a\nb", "..;--",
-        ] {
+        for bad in ["", "a b", "a'b", "a\"b", "ü", "a/b", "a\0b", "a\nb", "..;--"] {
             assert!(SessionId::parse(bad).is_err(), "{bad:?}");
         }
-        assert_eq!(
-            SessionId::parse(&"x".repeat(129)),
-            Err(IdError::TooLong(129))
-        );
-        for good in [
-            "a",
-            "A-1_b.c:d",
-            &"x".repeat(128),
-            "550e8400-e29b-41d4-a716-446655440000",
-        ] {
+        assert_eq!(SessionId::parse(&"x".repeat(129)), Err(IdError::TooLong(129)));
+        for good in ["a", "A-1_b.c:d", &"x".repeat(128), "550e8400-e29b-41d4-a716-446655440000"] {
             assert!(SessionId::parse(good).is_ok(), "{good:?}");
         }
     }
@@ -226,11 +186,6 @@ mod tests {
     #[test]
     fn reading_checks_too() {
         assert!(serde_json::from_str::<SessionId>("\"a b\"").is_err());
-        assert_eq!(
-            serde_json::from_str::<SessionId>("\"ab\"")
-                .unwrap()
-                .as_str(),
-            "ab"
-        );
+        assert_eq!(serde_json::from_str::<SessionId>("\"ab\"").unwrap().as_str(), "ab");
     }
 }

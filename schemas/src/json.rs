@@ -64,18 +64,12 @@ mod tests {
 
     #[test]
     fn plain_text_is_kept_as_a_string() {
-        assert_eq!(
-            Json::lenient("why did the cat").to_value(),
-            "why did the cat"
-        );
+        assert_eq!(Json::lenient("why did the cat").to_value(), "why did the cat");
         assert_eq!(Json::lenient("{\"a\":1}").to_value()["a"], 1);
     }
 
     #[test]
     fn embeds_without_escaping() {
-        assert_eq!(
-            Json::of(&vec![Json::lenient("{\"a\": 1}")]).as_str(),
-            "[{\"a\": 1}]"
-        );
+        assert_eq!(Json::of(&vec![Json::lenient("{\"a\": 1}")]).as_str(), "[{\"a\": 1}]");
     }
 }

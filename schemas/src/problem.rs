@@ -14,10 +14,7 @@ pub struct FieldProblem {
 
 impl FieldProblem {
     pub fn new(field: impl Into<String>, message: impl Into<String>) -> Self {
-        Self {
-            field: field.into(),
-            message: message.into(),
-        }
+        Self { field: field.into(), message: message.into() }
     }
 }
 
@@ -116,13 +113,7 @@ impl Problem {
     }
 
     pub fn fields(code: Code, errors: Vec<FieldProblem>) -> Self {
-        let list: Vec<String> = errors
-            .iter()
-            .map(|e| format!("{}: {}", e.field, e.message))
-            .collect();
-        Self {
-            errors,
-            ..Self::new(code, list.join("; "))
-        }
+        let list: Vec<String> = errors.iter().map(|e| format!("{}: {}", e.field, e.message)).collect();
+        Self { errors, ..Self::new(code, list.join("; ")) }
     }
 }

@@ -27,9 +27,7 @@ impl StepStatus {
     }
 
     pub fn parse(text: &str) -> Option<Self> {
-        [Self::Ok, Self::Error, Self::Info]
-            .into_iter()
-            .find(|s| s.as_str() == text)
+        [Self::Ok, Self::Error, Self::Info].into_iter().find(|s| s.as_str() == text)
     }
 }
 

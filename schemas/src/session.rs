@@ -8,9 +8,7 @@ use crate::id::{AgentId, ConversationId, Epoch, SessionId, SessionKey, Shard};
 use crate::json::Json;
 
 /// Status machine of SPEC 2.3.
-#[derive(
-    Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, ToSchema,
-)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum SessionStatus {
     Starting,
@@ -23,15 +21,8 @@ pub enum SessionStatus {
 }
 
 impl SessionStatus {
-    pub const ALL: [SessionStatus; 7] = [
-        Self::Starting,
-        Self::Running,
-        Self::Paused,
-        Self::Stopping,
-        Self::Stopped,
-        Self::Completed,
-        Self::Error,
-    ];
+    pub const ALL: [SessionStatus; 7] =
+        [Self::Starting, Self::Running, Self::Paused, Self::Stopping, Self::Stopped, Self::Completed, Self::Error];
 
     pub fn as_str(self) -> &'static str {
         match self {

@@ -97,6 +97,24 @@ async fn a_broken_queue_or_an_orphaned_shard_degrades() {
     assert_eq!(body["components"][2]["ok"], false);
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_lost_answer_names_the_id_to_repeat_with() {
+    let losing = FaultRates { lose_answer: 1.0, ..FaultRates::NONE };
+    let faults = Faults::new("gateway", Dice::new(1), losing, Trace::new());
+    let healed = faults.clone();
+    let change = |deps: Deps| Deps { ledger: Arc::new(Unreliable::new(deps.ledger.clone(), faults)), ..deps };
+    let world = World::with(change).await;
+    let mut body = json!({"type": "create", "payload": {"moniker": "count"}});
+    let reply = world.post("/api/actions", body.clone()).await;
+    assert_eq!((reply.status, reply.problem().as_str()), (StatusCode::SERVICE_UNAVAILABLE, "unavailable"));
+    let made = world.store.all_actions()[0].action_id.to_string();
+    assert!(reply.text.contains(&made), "{}", reply.text);
+    healed.heal();
+    body["action_id"] = json!(made);
+    assert_eq!(world.post("/api/actions", body).await.json()["accepted"], false);
+    assert_eq!(world.store.all_sessions().len(), 1, "it acted once");
+}
+
 fn broken(change: impl Fn(&mut Deps, Faults)) -> impl FnOnce(Deps) -> Deps {
     move |mut deps| {
         let rates = FaultRates { refuse: 1.0, ..FaultRates::NONE };

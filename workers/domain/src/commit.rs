@@ -39,31 +39,18 @@ pub struct Settled {
 
 impl Settled {
     pub fn ok(action_id: ActionId) -> Self {
-        Self {
-            action_id,
-            outcome: ActionOutcome::Ok,
-            code: None,
-            error: None,
-        }
+        Self { action_id, outcome: ActionOutcome::Ok, code: None, error: None }
     }
 
     pub fn rejected(action_id: ActionId, code: Code, error: impl Into<String>) -> Self {
-        Self {
-            action_id,
-            outcome: ActionOutcome::Rejected,
-            code: Some(code),
-            error: Some(error.into()),
-        }
+        Self { action_id, outcome: ActionOutcome::Rejected, code: Some(code), error: Some(error.into()) }
     }
 }
 
 #[derive(Debug, Clone)]
 pub enum CommitResult {
     /// Durable at this place of the shard's journal; the follow-ups got accepted.
-    Done {
-        seq: u64,
-        follow_ups: Vec<schemas::action::Action>,
-    },
+    Done { seq: u64, follow_ups: Vec<schemas::action::Action> },
     /// The shard is not ours (any more).
     Fenced,
     /// The session's head is not the expected one: this very commit, or another owner's, is there.

@@ -25,9 +25,7 @@ impl EffectClass {
     }
 
     pub fn parse(text: &str) -> Option<Self> {
-        [Self::Pure, Self::Idempotent, Self::AtMostOnce]
-            .into_iter()
-            .find(|c| c.as_str() == text)
+        [Self::Pure, Self::Idempotent, Self::AtMostOnce].into_iter().find(|c| c.as_str() == text)
     }
 }
 
@@ -37,20 +35,11 @@ pub enum Effect {
     /// One answer of a model to a prompt. Outcome value: `{text, provider, model, usage}`.
     Model(ModelRequest),
     /// POST a JSON body, expect a JSON answer. Outcome value: the answer.
-    HttpPost {
-        url: String,
-        body: Value,
-        timeout_ms: u64,
-        class: EffectClass,
-    },
+    HttpPost { url: String, body: Value, timeout_ms: u64, class: EffectClass },
     /// The next document of a corpus after `after`, in path order. Outcome value:
     /// `{done: true, total}` or `{done: false, name, text, bytes, index, total, truncated}`; a document
     /// that cannot be read has `skipped` (the reason, in words) instead of `text`.
-    NextDocument {
-        paths: Vec<String>,
-        glob: Option<String>,
-        after: Option<String>,
-    },
+    NextDocument { paths: Vec<String>, glob: Option<String>, after: Option<String> },
 }
 
 impl Effect {
@@ -94,10 +83,7 @@ pub struct EffectCall {
 
 /// The key of the `index`th effect of a step, sent along as idempotency key.
 pub fn effect_key(session: &SessionKey, iteration: u64, index: usize) -> String {
-    format!(
-        "{}:{}:{iteration}:{index}",
-        session.namespace, session.session_id
-    )
+    format!("{}:{}:{iteration}:{index}", session.namespace, session.session_id)
 }
 
 /// The world's answer.
@@ -134,9 +120,7 @@ impl EffectState {
     }
 
     pub fn parse(text: &str) -> Option<Self> {
-        [Self::Sent, Self::Settled]
-            .into_iter()
-            .find(|s| s.as_str() == text)
+        [Self::Sent, Self::Settled].into_iter().find(|s| s.as_str() == text)
     }
 }
 

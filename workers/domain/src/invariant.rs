@@ -39,9 +39,7 @@ impl Invariant {
             Self::S2 => "iteration grows by exactly one",
             Self::S3 => "a step exists if and only if its commit does",
             Self::S4 => "next_step_token of a step is step_token of the next",
-            Self::A1 => {
-                "an accepted action is applied exactly once or rejected with a recorded outcome"
-            }
+            Self::A1 => "an accepted action is applied exactly once or rejected with a recorded outcome",
             Self::A2 => "actions of one session and lane apply in session_seq order",
             Self::E1 => "nothing leaves before its commit",
             Self::E2 => "a settled effect is never repeated",
@@ -62,17 +60,6 @@ pub struct Broken {
 }
 
 /// `Err` with the evidence unless the condition holds.
-pub fn check(
-    invariant: Invariant,
-    holds: bool,
-    evidence: impl FnOnce() -> String,
-) -> Result<(), Broken> {
-    if holds {
-        Ok(())
-    } else {
-        Err(Broken {
-            invariant,
-            evidence: evidence(),
-        })
-    }
+pub fn check(invariant: Invariant, holds: bool, evidence: impl FnOnce() -> String) -> Result<(), Broken> {
+    if holds { Ok(()) } else { Err(Broken { invariant, evidence: evidence() }) }
 }

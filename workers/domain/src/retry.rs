@@ -10,23 +10,12 @@ pub struct Schedule {
 }
 
 /// Model calls: 3 attempts, 500 ms and 1 s between them, 120 s each (SPEC K-12).
-pub const MODEL: Schedule = Schedule {
-    attempts: 3,
-    delays_ms: &[500, 1_000, 2_000],
-    timeout_ms: 120_000,
-};
+pub const MODEL: Schedule = Schedule { attempts: 3, delays_ms: &[500, 1_000, 2_000], timeout_ms: 120_000 };
 /// Idempotent calls of the `http` moniker.
-pub const HTTP: Schedule = Schedule {
-    attempts: 3,
-    delays_ms: &[200, 1_000, 2_000],
-    timeout_ms: 60_000,
-};
+pub const HTTP: Schedule = Schedule { attempts: 3, delays_ms: &[200, 1_000, 2_000], timeout_ms: 60_000 };
 /// Writes to our own stores: for as long as it takes.
-pub const STORE: Schedule = Schedule {
-    attempts: u32::MAX,
-    delays_ms: &[20, 50, 100, 250, 500, 1_000],
-    timeout_ms: 30_000,
-};
+pub const STORE: Schedule =
+    Schedule { attempts: u32::MAX, delays_ms: &[20, 50, 100, 250, 500, 1_000], timeout_ms: 30_000 };
 
 impl Schedule {
     /// The wait after the given failed attempt (counted from 1); `None` = give up.
@@ -45,10 +34,7 @@ mod tests {
 
     #[test]
     fn three_attempts_have_two_waits() {
-        assert_eq!(
-            [1, 2, 3].map(|n| MODEL.delay_ms(n)),
-            [Some(500), Some(1_000), None]
-        );
+        assert_eq!([1, 2, 3].map(|n| MODEL.delay_ms(n)), [Some(500), Some(1_000), None]);
         assert_eq!(STORE.delay_ms(1_000), Some(1_000));
     }
 }

@@ -23,23 +23,15 @@ mod tests {
     use super::*;
 
     fn workers(n: usize) -> Vec<WorkerId> {
-        (0..n)
-            .map(|i| WorkerId::parse(&format!("w{i}")).unwrap())
-            .collect()
+        (0..n).map(|i| WorkerId::parse(&format!("w{i}")).unwrap()).collect()
     }
 
     #[test]
     fn the_hash_is_fixed() {
         let session = SessionId::parse("s1").unwrap();
         let conversation = ConversationId::parse("c1").unwrap();
-        assert_eq!(
-            shard_of(&session, None, 32),
-            Shard((xxh3_64(b"s1") % 32) as u16)
-        );
-        assert_eq!(
-            shard_of(&session, Some(&conversation), 32),
-            Shard((xxh3_64(b"c1") % 32) as u16)
-        );
+        assert_eq!(shard_of(&session, None, 32), Shard((xxh3_64(b"s1") % 32) as u16));
+        assert_eq!(shard_of(&session, Some(&conversation), 32), Shard((xxh3_64(b"c1") % 32) as u16));
     }
 
     #[test]
@@ -47,18 +39,12 @@ mod tests {
         let (before, after) = (workers(4), workers(5));
         let mut moved = 0;
         for n in 0..256 {
-            let (old, new) = (
-                target_owner(Shard(n), &before),
-                target_owner(Shard(n), &after),
-            );
+            let (old, new) = (target_owner(Shard(n), &before), target_owner(Shard(n), &after));
             if old != new {
                 assert_eq!(new, after.last(), "a moved shard goes to the new worker");
                 moved += 1;
             }
         }
-        assert!(
-            (20..90).contains(&moved),
-            "about a fifth of 256 should move, not {moved}"
-        );
+        assert!((20..90).contains(&moved), "about a fifth of 256 should move, not {moved}");
     }
 }

@@ -45,7 +45,9 @@ pub(crate) enum Mail {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Exit {
     /// Nothing to do until its timer or its next action.
-    Idle { wake_at_ms: Option<i64> },
+    Idle {
+        wake_at_ms: Option<i64>,
+    },
     /// What it did since the last commit is void: start over from there.
     Reload,
     HandedOver,

@@ -119,7 +119,11 @@ impl LeaseKeeper {
         }
     }
 
-    async fn rebalance(&mut self, workers: &[WorkerInfo], shards: &[ShardInfo]) -> Result<(), domain::failure::Failure> {
+    async fn rebalance(
+        &mut self,
+        workers: &[WorkerInfo],
+        shards: &[ShardInfo],
+    ) -> Result<(), domain::failure::Failure> {
         let alive: Vec<WorkerId> = workers.iter().filter(|w| !w.draining).map(|w| w.worker.clone()).collect();
         let plan = plan(&self.shared.config.worker, &alive, shards, self.shared.config.moves_per_tick);
         for shard in plan.give {

@@ -69,20 +69,10 @@ pub trait Archive: Send + Sync {
     async fn steps(&self, query: &StepQuery) -> Result<Vec<StoredStep>, Failure>;
 
     /// Events (not steps) of a session with `after < offset`, ascending, at most `limit`.
-    async fn events(
-        &self,
-        key: &SessionKey,
-        after: u64,
-        limit: usize,
-    ) -> Result<Vec<EventRow>, Failure>;
+    async fn events(&self, key: &SessionKey, after: u64, limit: usize) -> Result<Vec<EventRow>, Failure>;
 
     /// Steps of a session with `after < offset`, ascending by offset, at most `limit`.
-    async fn steps_after_offset(
-        &self,
-        key: &SessionKey,
-        after: u64,
-        limit: usize,
-    ) -> Result<Vec<StoredStep>, Failure>;
+    async fn steps_after_offset(&self, key: &SessionKey, after: u64, limit: usize) -> Result<Vec<StoredStep>, Failure>;
 
     async fn snapshot(&self, key: &SessionKey) -> Result<Option<Snapshot>, Failure>;
 

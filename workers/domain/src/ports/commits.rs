@@ -20,9 +20,5 @@ pub trait Commits: Send + Sync {
     ///
     /// `Err` leaves it open whether the transaction happened, unless the failure says
     /// `DidNotHappen`. At most one commit per session and call.
-    async fn commit(
-        &self,
-        owner: &WorkerId,
-        commits: Vec<Commit>,
-    ) -> Result<Vec<CommitResult>, Failure>;
+    async fn commit(&self, owner: &WorkerId, commits: Vec<Commit>) -> Result<Vec<CommitResult>, Failure>;
 }

@@ -23,12 +23,7 @@ pub trait Journal: Send + Sync {
 
     /// Entries of a session in commit order, whose last step or event has `offset > after`; at
     /// most `limit` entries.
-    async fn entries(
-        &self,
-        key: &SessionKey,
-        after_offset: u64,
-        limit: usize,
-    ) -> Result<Vec<JournalRow>, Failure>;
+    async fn entries(&self, key: &SessionKey, after_offset: u64, limit: usize) -> Result<Vec<JournalRow>, Failure>;
 
     /// The newest entries of a session, newest first, from `before_offset` (exclusive) backwards.
     async fn entries_back(
@@ -40,13 +35,7 @@ pub trait Journal: Send + Sync {
 
     /// Rows of one shard with `seq > after`, ascending; stops after `limit` rows or once
     /// `bytes` are exceeded (at least one row).
-    async fn above(
-        &self,
-        shard: Shard,
-        after: u64,
-        limit: usize,
-        bytes: usize,
-    ) -> Result<Vec<JournalRow>, Failure>;
+    async fn above(&self, shard: Shard, after: u64, limit: usize, bytes: usize) -> Result<Vec<JournalRow>, Failure>;
 
     async fn lag(&self) -> Result<Vec<JournalLag>, Failure>;
 

@@ -50,20 +50,10 @@ pub trait Leases: Send + Sync {
 
     /// Takes a shard that nobody holds (released, or its lease ended); its epoch grows by one.
     /// `None`: somebody holds it.
-    async fn claim(
-        &self,
-        shard: Shard,
-        worker: &WorkerId,
-        lease_ms: u64,
-    ) -> Result<Option<Lease>, Failure>;
+    async fn claim(&self, shard: Shard, worker: &WorkerId, lease_ms: u64) -> Result<Option<Lease>, Failure>;
 
     /// Extends the given leases; returns those that are still held.
-    async fn renew(
-        &self,
-        worker: &WorkerId,
-        leases: &[Lease],
-        lease_ms: u64,
-    ) -> Result<Vec<Lease>, Failure>;
+    async fn renew(&self, worker: &WorkerId, leases: &[Lease], lease_ms: u64) -> Result<Vec<Lease>, Failure>;
 
     /// Gives a shard back. A later epoch is left alone.
     async fn release(&self, worker: &WorkerId, lease: &Lease) -> Result<(), Failure>;

@@ -65,20 +65,10 @@ pub trait Ledger: Send + Sync {
     /// 4. Assigns `session_seq` from the counter of the lane, inserts the row.
     async fn accept(&self, actions: Vec<NewAction>) -> Result<Vec<Verdict>, Failure>;
 
-    async fn action(
-        &self,
-        namespace: &Namespace,
-        id: &ActionId,
-    ) -> Result<Option<ActionView>, Failure>;
+    async fn action(&self, namespace: &Namespace, id: &ActionId) -> Result<Option<ActionView>, Failure>;
 
     /// Unprocessed actions of a session's lane with `session_seq > after`.
-    async fn pending(
-        &self,
-        key: &SessionKey,
-        lane: Lane,
-        after: u64,
-        limit: usize,
-    ) -> Result<Pending, Failure>;
+    async fn pending(&self, key: &SessionKey, lane: Lane, after: u64, limit: usize) -> Result<Pending, Failure>;
 
     /// Number of unprocessed actions of a session, both lanes.
     async fn pending_count(&self, key: &SessionKey) -> Result<u64, Failure>;
@@ -99,19 +89,11 @@ pub trait Ledger: Send + Sync {
     async fn mark_published(&self, actions: &[(Namespace, ActionId)]) -> Result<(), Failure>;
 
     /// Unprocessed and unpublished actions accepted before the given time, oldest first.
-    async fn unpublished(
-        &self,
-        accepted_before_ms: i64,
-        limit: usize,
-    ) -> Result<Vec<Action>, Failure>;
+    async fn unpublished(&self, accepted_before_ms: i64, limit: usize) -> Result<Vec<Action>, Failure>;
 
     /// Deletes processed rows older than the given time, at most `limit`; returns how many.
     /// Ids of deleted rows are no longer recognised as repeats.
-    async fn forget_processed(
-        &self,
-        processed_before_ms: i64,
-        limit: usize,
-    ) -> Result<u64, Failure>;
+    async fn forget_processed(&self, processed_before_ms: i64, limit: usize) -> Result<u64, Failure>;
 
     async fn stats(&self) -> Result<LedgerStats, Failure>;
 

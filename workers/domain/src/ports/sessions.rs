@@ -26,11 +26,7 @@ pub trait Sessions: Send + Sync {
     async fn list(&self, query: &SessionQuery) -> Result<Vec<SessionRow>, Failure>;
 
     /// The newest session of an agent (SPEC Q-SES-04).
-    async fn latest(
-        &self,
-        namespace: &Namespace,
-        agent: &AgentId,
-    ) -> Result<Option<SessionRow>, Failure>;
+    async fn latest(&self, namespace: &Namespace, agent: &AgentId) -> Result<Option<SessionRow>, Failure>;
 
     /// Agents in id order after `after`, each with its newest session and number of sessions.
     async fn agents(
@@ -50,6 +46,5 @@ pub trait Sessions: Send + Sync {
     ) -> Result<Vec<(i64, SessionKey)>, Failure>;
 
     /// Number of sessions per status, over all namespaces.
-    async fn count_by_status(&self)
-    -> Result<Vec<(schemas::session::SessionStatus, u64)>, Failure>;
+    async fn count_by_status(&self) -> Result<Vec<(schemas::session::SessionStatus, u64)>, Failure>;
 }

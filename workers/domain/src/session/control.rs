@@ -9,7 +9,6 @@ use serde_json::{Value, json};
 
 use super::Session;
 
-
 impl Session {
     /// Whether a stop is asked for and not begun.
     pub fn stop_asked(&self) -> bool {
@@ -147,4 +146,3 @@ fn detail_of(action: &Action) -> Value {
 fn is_urgent(action: &Action) -> bool {
     action.kind == ActionType::Interrupt && action.payload.to_value().get("mode").is_some_and(|mode| mode == "now")
 }
-

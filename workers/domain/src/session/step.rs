@@ -10,8 +10,8 @@ use schemas::session::{Cause, SessionStatus, StopReason};
 use serde_json::{Value, json};
 
 use super::Session;
-use crate::moniker::{Arrival, ArrivalKind, Decision, StepInput};
 use crate::effect::Outcome;
+use crate::moniker::{Arrival, ArrivalKind, Decision, StepInput};
 
 /// A step that has begun. The frame holds the session's state while it runs.
 #[derive(Debug)]

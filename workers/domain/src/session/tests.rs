@@ -148,7 +148,8 @@ fn a_session_starts_with_its_create_action_and_chains_its_tokens() {
     let steps = &commit.entry.steps;
     assert_eq!(steps.iter().map(|s| s.iteration).collect::<Vec<_>>(), [0, 1, 2]);
     assert!(steps.windows(2).all(|pair| pair[0].next_step_token == pair[1].step_token));
-    let mut offsets: Vec<u64> = steps.iter().map(|s| s.offset).chain(commit.entry.events.iter().map(|e| e.offset)).collect();
+    let mut offsets: Vec<u64> =
+        steps.iter().map(|s| s.offset).chain(commit.entry.events.iter().map(|e| e.offset)).collect();
     offsets.sort_unstable();
     assert_eq!(offsets, (1..=offsets.len() as u64).collect::<Vec<_>>());
     assert_eq!(commit.entry.head.next_offset, offsets.len() as u64 + 1);
@@ -212,10 +213,14 @@ fn destroy_beats_everything_and_refuses_what_is_left() {
     bench.post(ActionType::Input, json!({}));
     bench.post(ActionType::Destroy, json!({}));
     assert_eq!(bench.turn(), Next::Rest);
-    assert_eq!((bench.status(), bench.session.head().stop_reason), (SessionStatus::Stopped, Some(StopReason::Destroyed)));
+    assert_eq!(
+        (bench.status(), bench.session.head().stop_reason),
+        (SessionStatus::Stopped, Some(StopReason::Destroyed))
+    );
     assert_eq!(bench.session.refuse_leftovers(bench.now), 1);
     let commit = bench.commit();
-    let statuses: Vec<_> = commit.entry.events.iter().filter_map(|e| e.data.to_value()["status"].as_str().map(str::to_owned)).collect();
+    let statuses: Vec<_> =
+        commit.entry.events.iter().filter_map(|e| e.data.to_value()["status"].as_str().map(str::to_owned)).collect();
     assert_eq!(statuses, ["running", "paused", "stopping", "stopped"]);
     assert!(commit.settled.iter().any(|s| s.outcome == ActionOutcome::Rejected && s.code == Some(Code::SessionEnded)));
 }

@@ -107,7 +107,9 @@ async fn commit_durably(context: Arc<ShardContext>, commit: Commit) -> Flow {
         if attempt == 1 {
             tracing::warn!(%failure, session.id = %commit.key, "cannot commit; will go on trying");
         }
-        if context.hand_over.is_cancelled() && started.elapsed() > Duration::from_millis(context.shared.config.drain_grace_ms) {
+        if context.hand_over.is_cancelled()
+            && started.elapsed() > Duration::from_millis(context.shared.config.drain_grace_ms)
+        {
             return Err(Exit::HandedOver);
         }
         tokio::time::sleep(Duration::from_millis(domain::retry::STORE.delay_ms(attempt).unwrap_or(1_000))).await;

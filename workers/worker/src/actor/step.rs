@@ -119,7 +119,9 @@ impl Live {
             state: EffectState::Settled,
             what: "surfaced as in doubt".into(),
         });
-        let message = format!("the call with key {key} was sent and its answer is not known; check the other side, then resume to send it again under a new key");
+        let message = format!(
+            "the call with key {key} was sent and its answer is not known; check the other side, then resume to send it again under a new key"
+        );
         self.fail(start, Code::EffectInDoubt, message)
     }
 
