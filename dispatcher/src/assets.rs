@@ -1,6 +1,7 @@
 //! Files in the binary: the console at `/`, and the page of each problem.
 
 use axum::extract::Path;
+use axum::extract::rejection::PathRejection;
 use axum::http::{HeaderMap, Method, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
@@ -28,8 +29,9 @@ pub fn routes() -> Vec<Route> {
     ]
 }
 
-async fn problem(Path(code): Path<String>, headers: HeaderMap) -> Response {
-    let page = Code::parse(&code).and_then(runbook);
+async fn problem(code: Result<Path<String>, PathRejection>, headers: HeaderMap) -> Response {
+    // A path that is not UTF-8 names no code.
+    let page = code.ok().and_then(|Path(code)| Code::parse(&code)).and_then(runbook);
     match page {
         Some(file) => answer(&file, "text/markdown; charset=utf-8", &headers),
         None => {

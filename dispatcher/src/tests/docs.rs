@@ -126,5 +126,7 @@ async fn every_code_has_its_page() {
         assert!(reply.text.starts_with(&format!("# {}\n\n{} (HTTP {}).", code.as_str(), code.title(), code.status())));
         assert!(reply.text.contains("**Cause.**") && reply.text.contains("**Remedy.**"), "{}", code.as_str());
     }
-    assert_eq!(world.get_as("", "/problems/none").await.problem(), "not_found");
+    for path in ["/problems/none", "/problems/%FF"] {
+        assert_eq!(world.get_as("", path).await.problem(), "not_found");
+    }
 }

@@ -86,7 +86,7 @@ fn any_body() -> impl Strategy<Value = Vec<u8>> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(64))]
+    #![proptest_config(ProptestConfig { cases: 64, failure_persistence: None, ..ProptestConfig::default() })]
     #[test]
     fn every_route_answers_what_is_meant(
         rounds in prop::collection::vec((any_segment(), any_query(), any_body(), any::<prop::sample::Index>()), 8)
