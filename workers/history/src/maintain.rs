@@ -186,7 +186,7 @@ mod tests {
                 rewritten += moved as u64;
                 sizes.retain(|size| *size >= target);
                 sizes.extend(std::iter::repeat_n(target, moved / target));
-                sizes.extend((moved % target > 0).then_some(moved % target));
+                sizes.extend((!moved.is_multiple_of(target)).then_some(moved % target));
             }
             assert!(sizes.len() < 4 * FRAGMENTS_MAX);
         }

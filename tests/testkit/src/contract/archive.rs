@@ -84,8 +84,8 @@ fn next_step(head: &mut Head) -> StepRecord {
         step_token: std::mem::replace(&mut head.next_step_token, next.clone()),
         next_step_token: next,
         status: [StepStatus::Ok, StepStatus::Error, StepStatus::Info][(n % 3) as usize],
-        text: (n % 2 == 0).then(|| format!("text {n} \"π\" 'q'\n\u{0}")),
-        data: (n % 3 == 0).then(|| Json::of(&json!({"n": n, "f": 1.50}))),
+        text: n.is_multiple_of(2).then(|| format!("text {n} \"π\" 'q'\n\u{0}")),
+        data: n.is_multiple_of(3).then(|| Json::of(&json!({"n": n, "f": 1.50}))),
         state: Json::parse(format!("{{\"n\": {n}}}")).expect("JSON"),
         guidance: (n % 4 == 1).then(|| Json::of(&json!({"set": n}))),
         notes: (n % 5 == 1).then(|| "noted".into()),
@@ -304,7 +304,7 @@ async fn the_newest_snapshot_stays(archive: &dyn Archive) {
     append(archive, &steps).await;
     assert_eq!(snapshot().await.head.steps, 3);
     let paused = author.commit(&a1, 0);
-    append(archive, &[paused.clone()]).await;
+    append(archive, std::slice::from_ref(&paused)).await;
     let found = snapshot().await;
     assert_eq!(found.head, paused.entry.head);
     assert_eq!(found.result, Some(Json::of("text 2 \"π\" 'q'\n\u{0}")), "the last step's, not the last commit's");

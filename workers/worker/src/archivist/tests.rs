@@ -220,7 +220,7 @@ impl Archive for Failing {
             return self.inner.append(batch).await;
         }
         self.left.store(left - 1, Relaxed);
-        if left % 2 == 0 {
+        if left.is_multiple_of(2) {
             self.inner.append(batch).await?;
         }
         Err(Failure::in_doubt("no answer"))
