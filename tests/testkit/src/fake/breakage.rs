@@ -78,7 +78,7 @@ impl Breakages {
             return false;
         }
         state.1 += 1;
-        state.1 % 7 == 0
+        state.1.is_multiple_of(7)
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, (BTreeSet<Breakage>, u64)> {

@@ -57,14 +57,14 @@ mod tests {
         assert_eq!(plan(&new, &alive, &shards, 4), Plan::default());
         assert_eq!(plan(&old, &alive, &shards, 4).give.len(), 4);
         let ended: Vec<_> = (0..32).map(|n| shard(n, Some(old.clone()), 0)).collect();
-        assert!(!plan(&new, &[new.clone()], &ended, 4).claim.is_empty());
+        assert!(!plan(&new, std::slice::from_ref(&new), &ended, 4).claim.is_empty());
     }
 
     #[test]
     fn one_worker_alone_takes_all_and_keeps_all() {
         let me = worker(0);
         let shards: Vec<_> = (0..32).map(|n| shard(n, (n % 2 == 0).then(|| me.clone()), 5_000)).collect();
-        let plan = plan(&me, &[me.clone()], &shards, 4);
+        let plan = plan(&me, std::slice::from_ref(&me), &shards, 4);
         assert_eq!((plan.claim.len(), plan.give.len()), (16, 0));
     }
 }
