@@ -48,7 +48,7 @@ fn every_problem_is_reported_at_once_with_key_value_and_remedy() {
     let flags = [("model", "gpt"), ("log", "worker=louder")];
     let text = Config::load(&layers(Some(file), &env, &flags)).unwrap_err().to_string();
     for part in [
-        "12 problems",
+        "13 problems",
         "listne in stepfleet.toml: is no setting; did you mean listen?",
         "shards in stepfleet.toml = \"99999\": use a number from 1 to 1024",
         "models.fast.provider in stepfleet.toml: \"acme\" is no provider",
