@@ -11,7 +11,7 @@ use crate::json::Json;
 pub enum EventKind {
     /// The create action was applied.
     Created,
-    /// The status changed: `{status, reason?, by?, error?}`.
+    /// The status changed: `{status, reason?, by?, reason_given?, action_id?, error?}`.
     Status,
     /// An action was applied or refused: `{action_id, type, outcome, error?}`.
     Action,
