@@ -112,7 +112,11 @@ impl Pump {
 
     /// Sends what a notice carries, if it follows what was sent.
     async fn relay(&mut self, notice: Notice) -> Result<Relayed, Stop> {
-        let head = notice.entry.head.clone();
+        let Some(entry) = notice.entry else {
+            // A hint from another process: what it tells of is read, unless it is sent already.
+            return Ok(if notice.last_offset > self.cursor { Relayed::Missed } else { Relayed::All });
+        };
+        let head = entry.head.clone();
         if head.next_offset <= self.cursor + 1 {
             return Ok(if self.end_if_final(&head).await? { Relayed::Ended } else { Relayed::All });
         }
@@ -121,7 +125,7 @@ impl Pump {
             seq: 0,
             key: notice.key,
             committed_at_ms: head.updated_at_ms,
-            entry: Arc::<Entry>::unwrap_or_clone(notice.entry),
+            entry: Arc::<Entry>::unwrap_or_clone(entry),
         };
         let (items, _) = merge::union_items(self.cursor, usize::MAX, merge::items_of(row));
         self.send_items(items).await?;

@@ -196,7 +196,7 @@ impl World {
         };
         let results = self.store.commit(&owner, vec![commit]).await.unwrap();
         assert!(matches!(results[0], CommitResult::Done { .. }), "{results:?}");
-        Notice { key, entry }
+        Notice::of(key, entry)
     }
 
     fn fill(&self, entry: &mut Entry, steps: u64, status: SessionStatus) {

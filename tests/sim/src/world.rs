@@ -34,7 +34,7 @@ impl World {
             .with_witness(Arc::new(move |call| object_to(&witness, call)));
         let witness = store.clone();
         let live = LocalLive::default().with_witness(Arc::new(move |notice| {
-            let too_early = !witness.is_committed(&notice.entry);
+            let too_early = notice.entry.as_ref().is_some_and(|entry| !witness.is_committed(entry));
             too_early.then(|| format!("a notice of {} left before its commit", notice.key))
         }));
         Self {

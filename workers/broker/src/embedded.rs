@@ -6,7 +6,7 @@ use std::sync::Mutex;
 
 use async_trait::async_trait;
 use domain::failure::Failure;
-use domain::ports::{Deliveries, Delivery, Queue};
+use domain::ports::{Content, DeadLetter, DeadLetters, Deliveries, Delivery, Queue};
 use schemas::action::{Action, Lane};
 use schemas::id::Shard;
 use schemas::limits::DELIVERIES_MAX;
@@ -50,6 +50,11 @@ impl Queue for EmbeddedQueue {
         Ok(Box::new(EmbeddedDeliveries { rx, tag: 0 }))
     }
 
+    /// No other process reaches this queue.
+    async fn consume_ingress(&self) -> Result<Box<dyn Deliveries>, Failure> {
+        Ok(Box::new(Nothing))
+    }
+
     fn is_durable(&self) -> bool {
         false
     }
@@ -69,11 +74,55 @@ impl Deliveries for EmbeddedDeliveries {
     async fn next(&mut self) -> Option<Delivery> {
         let action = self.rx.recv().await?;
         self.tag += 1;
-        Some(Delivery { tag: self.tag, action })
+        Some(Delivery { tag: self.tag, content: Content::Action(action) })
     }
 
     async fn ack(&mut self, _tag: u64) -> Result<(), Failure> {
         Ok(())
+    }
+
+    /// There is no place for dead letters, and nothing that could die: the ledger has every action.
+    async fn bury(&mut self, _tag: u64, reason: &str) -> Result<(), Failure> {
+        tracing::warn!(reason, "a delivery was buried; nothing keeps it");
+        Ok(())
+    }
+}
+
+/// Deliveries that never come.
+struct Nothing;
+
+#[async_trait]
+impl Deliveries for Nothing {
+    async fn next(&mut self) -> Option<Delivery> {
+        std::future::pending().await
+    }
+
+    async fn ack(&mut self, _tag: u64) -> Result<(), Failure> {
+        Ok(())
+    }
+
+    async fn bury(&mut self, _tag: u64, _reason: &str) -> Result<(), Failure> {
+        Ok(())
+    }
+}
+
+/// Without a broker there are no dead letters.
+#[async_trait]
+impl DeadLetters for EmbeddedQueue {
+    async fn list(&self, _limit: usize) -> Result<Vec<DeadLetter>, Failure> {
+        Ok(Vec::new())
+    }
+
+    async fn get(&self, _id: &str) -> Result<Option<DeadLetter>, Failure> {
+        Ok(None)
+    }
+
+    async fn redrive(&self, _id: &str) -> Result<bool, Failure> {
+        Ok(false)
+    }
+
+    async fn discard(&self, _id: &str) -> Result<bool, Failure> {
+        Ok(false)
     }
 }
 

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use domain::ports::{Deliveries, Delivery, Lease};
+use domain::ports::{Content, Deliveries, Delivery, Lease};
 use schemas::action::{Action, Lane};
 use schemas::id::SessionKey;
 use schemas::limits::LEDGER_POLL_MS;
@@ -75,10 +75,15 @@ impl ShardTask {
     }
 
     async fn deliver(&mut self, lanes: &mut Lanes, delivery: Delivery) {
-        let Delivery { tag, action } = delivery;
-        self.route(action);
-        // The ledger has the action: it needs no custody beyond this point.
-        lanes.ack(tag).await;
+        let Delivery { tag, content } = delivery;
+        match content {
+            Content::Action(action) => {
+                self.route(action);
+                // The ledger has the action: it needs no custody beyond this point.
+                lanes.ack(tag).await;
+            }
+            Content::Foreign(_) => lanes.bury(tag, "not published by the fleet").await,
+        }
     }
 
     fn route(&mut self, action: Action) {
@@ -247,6 +252,15 @@ impl Lanes {
         if let Some(deliveries) = &mut self.deliveries
             && deliveries.ack(tag).await.is_err()
         {
+            self.deliveries = None;
+        }
+    }
+
+    async fn bury(&mut self, tag: u64, reason: &str) {
+        if let Some(deliveries) = &mut self.deliveries
+            && let Err(failure) = deliveries.bury(tag, reason).await
+        {
+            tracing::warn!(%failure, lane = self.lane.as_str(), "cannot bury a message; it comes again");
             self.deliveries = None;
         }
     }

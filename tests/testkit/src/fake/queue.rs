@@ -153,6 +153,11 @@ impl Queue for FaultyQueue {
         Ok(Box::new(Consumer::new(shared, generation, self.dice.clone(), faults.lost_channel)))
     }
 
+    async fn consume_ingress(&self) -> Result<Box<dyn Deliveries>, Failure> {
+        self.check_up()?;
+        Ok(Box::new(Consumer::new(SharedLane::default(), 0, self.dice.clone(), 0.0)))
+    }
+
     async fn ping(&self) -> Result<(), Failure> {
         self.check_up()
     }

@@ -19,6 +19,11 @@ impl<P: Queue + ?Sized> Queue for Unreliable<P> {
         Ok(Box::new(UnreliableDeliveries { inner, faults: self.faults.clone() }))
     }
 
+    async fn consume_ingress(&self) -> Result<Box<dyn Deliveries>, Failure> {
+        let inner = self.faults.call(Port::Queue, "queue.consume_ingress", self.inner.consume_ingress()).await?;
+        Ok(Box::new(UnreliableDeliveries { inner, faults: self.faults.clone() }))
+    }
+
     fn is_durable(&self) -> bool {
         self.inner.is_durable()
     }
@@ -47,5 +52,9 @@ impl Deliveries for UnreliableDeliveries {
 
     async fn ack(&mut self, tag: u64) -> Result<(), Failure> {
         self.faults.call(Port::Queue, "deliveries.ack", self.inner.ack(tag)).await
+    }
+
+    async fn bury(&mut self, tag: u64, reason: &str) -> Result<(), Failure> {
+        self.faults.call(Port::Queue, "deliveries.bury", self.inner.bury(tag, reason)).await
     }
 }

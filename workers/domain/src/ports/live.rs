@@ -1,5 +1,5 @@
 //! Live notices of commits, worker to gateway. A notice is a hint: it may be lost, and a stream
-//! then reads the journal. What it carries is committed.
+//! then reads the journal. What it tells of is committed.
 
 use std::sync::Arc;
 
@@ -11,7 +11,16 @@ use schemas::record::Entry;
 #[derive(Debug, Clone)]
 pub struct Notice {
     pub key: SessionKey,
-    pub entry: Arc<Entry>,
+    /// Offset of the last event that is committed.
+    pub last_offset: u64,
+    /// What was committed; within one process only. Without it, the journal has it.
+    pub entry: Option<Arc<Entry>>,
+}
+
+impl Notice {
+    pub fn of(key: SessionKey, entry: Arc<Entry>) -> Self {
+        Self { key, last_offset: entry.head.next_offset.saturating_sub(1), entry: Some(entry) }
+    }
 }
 
 #[async_trait]

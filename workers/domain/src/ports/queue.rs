@@ -15,7 +15,12 @@ pub trait Queue: Send + Sync {
     async fn publish(&self, actions: &[Action]) -> Result<(), Failure>;
 
     /// Starts to consume one lane of a shard. One consumer per lane; a new one replaces the old.
+    /// While the broker is away the deliveries wait for it.
     async fn consume(&self, shard: Shard, lane: Lane) -> Result<Box<dyn Deliveries>, Failure>;
+
+    /// Starts to consume what any client put on the ingress queue: only [`Content::Foreign`].
+    /// Consumers compete. Where there is no broker, nothing ever comes.
+    async fn consume_ingress(&self) -> Result<Box<dyn Deliveries>, Failure>;
 
     /// Whether a confirmed action outlives this process. If not, noting its publication is of no use.
     fn is_durable(&self) -> bool {
@@ -33,10 +38,23 @@ pub trait Deliveries: Send {
 
     /// Acknowledges a delivery, after its action is admitted.
     async fn ack(&mut self, tag: u64) -> Result<(), Failure>;
+
+    /// Moves a delivery to the dead letters, with the reason; acknowledged only once it is there.
+    /// After an `Err` the delivery comes again.
+    async fn bury(&mut self, tag: u64, reason: &str) -> Result<(), Failure>;
 }
 
 #[derive(Debug, Clone)]
 pub struct Delivery {
+    /// Valid with the deliveries it came from, and only there.
     pub tag: u64,
-    pub action: Action,
+    pub content: Content,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub enum Content {
+    /// What this fleet published itself: it is in the ledger.
+    Action(Action),
+    /// Bytes that somebody else put on the queue; nothing about them is checked but their size.
+    Foreign(Vec<u8>),
 }

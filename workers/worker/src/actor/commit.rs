@@ -118,7 +118,7 @@ async fn commit_durably(context: Arc<ShardContext>, commit: Commit) -> Flow {
 
 async fn let_out(context: &ShardContext, commit: &Commit, follow_ups: &[schemas::action::Action]) {
     let deps = &context.shared.deps;
-    deps.live.publish(vec![Notice { key: commit.key.clone(), entry: commit.entry.clone() }]);
+    deps.live.publish(vec![Notice::of(commit.key.clone(), commit.entry.clone())]);
     if !follow_ups.is_empty()
         && let Err(failure) = deps.queue.publish(follow_ups).await
     {

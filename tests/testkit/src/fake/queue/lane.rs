@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
 use domain::failure::Failure;
-use domain::ports::{Deliveries, Delivery};
+use domain::ports::{Content, Deliveries, Delivery};
 use schemas::action::Action;
 use tokio::sync::Notify;
 use tokio::time::Instant;
@@ -145,7 +145,7 @@ impl Deliveries for Consumer {
                     let tag = self.next_tag;
                     self.next_tag += 1;
                     self.unacked.insert(tag, action.clone());
-                    return Some(Delivery { tag, action });
+                    return Some(Delivery { tag, content: Content::Action(action) });
                 }
                 Look::Wait(None) => woken.await,
                 Look::Wait(Some(until)) => {
@@ -164,6 +164,10 @@ impl Deliveries for Consumer {
             Some(_) => Ok(()),
             None => Err(Failure::unavailable("the channel is gone")),
         }
+    }
+
+    async fn bury(&mut self, tag: u64, _reason: &str) -> Result<(), Failure> {
+        self.ack(tag).await
     }
 }
 
