@@ -55,6 +55,13 @@ CREATE TABLE meta (
     created_at_ms INTEGER NOT NULL
 ) STRICT;
 
+CREATE TABLE roles (
+    role           TEXT PRIMARY KEY,
+    owner          TEXT,
+    epoch          INTEGER NOT NULL,
+    lease_until_ms INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+
 CREATE TABLE session_specs (
     namespace  TEXT NOT NULL,
     session_id TEXT NOT NULL,

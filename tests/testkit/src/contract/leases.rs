@@ -14,6 +14,8 @@ pub async fn suite(make: &impl AsyncFn() -> Ports) {
     renewal_keeps_what_is_held(&make().await).await;
     release_leaves_later_epochs_alone(&make().await).await;
     a_claim_race_has_one_winner(&make().await).await;
+    a_role_has_one_holder(&make().await).await;
+    a_role_race_has_one_winner(&make().await).await;
     workers_come_and_go(&make().await).await;
 }
 
@@ -81,6 +83,34 @@ async fn a_claim_race_has_one_winner(ports: &Ports) {
     }
     let won: Vec<Lease> = claims.join_all().await.into_iter().flatten().collect();
     assert_eq!(won, [Lease { shard: Shard(0), epoch: Epoch(1) }]);
+}
+
+async fn a_role_has_one_holder(ports: &Ports) {
+    let (one, two) = (worker("w1"), worker("w2"));
+    let hold = async |role, worker, lease_ms| ports.leases.hold_role(role, worker, lease_ms).await.expect("an answer");
+    assert_eq!(hold("archivist", &one, LONG_MS).await, Some(Epoch(1)));
+    assert_eq!(hold("archivist", &two, LONG_MS).await, None);
+    assert_eq!(hold("archivist", &one, LONG_MS).await, Some(Epoch(1)), "extended under the same epoch");
+    assert_eq!(hold("auditor", &two, LONG_MS).await, Some(Epoch(1)), "another role is another's");
+    ports.leases.release_role("archivist", &two).await.expect("nothing to release");
+    assert_eq!(hold("archivist", &two, LONG_MS).await, None, "only its holder gives it back");
+    ports.leases.release_role("archivist", &one).await.expect("released");
+    assert_eq!(hold("archivist", &one, 0).await, Some(Epoch(2)), "a lease of no time has ended at once");
+    assert_eq!(hold("archivist", &one, 0).await, Some(Epoch(2)), "nobody took it");
+    assert_eq!(hold("archivist", &two, LONG_MS).await, Some(Epoch(3)));
+    assert_eq!(hold("archivist", &one, LONG_MS).await, None);
+    ports.leases.release_all().await.expect("released");
+    assert_eq!(hold("archivist", &one, LONG_MS).await, Some(Epoch(4)), "no epoch is used twice");
+}
+
+async fn a_role_race_has_one_winner(ports: &Ports) {
+    let mut claims = tokio::task::JoinSet::new();
+    for n in 0..16 {
+        let leases = ports.leases.clone();
+        claims.spawn(async move { leases.hold_role("role", &worker(&format!("w{n}")), LONG_MS).await.expect("a claim") });
+    }
+    let won: Vec<Epoch> = claims.join_all().await.into_iter().flatten().collect();
+    assert_eq!(won, [Epoch(1)]);
 }
 
 async fn workers_come_and_go(ports: &Ports) {

@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 use domain::failure::Failure;
 use domain::ports::{Lease, Leases, ShardInfo, TokenRow, Tokens, WorkerInfo};
-use schemas::id::{Shard, WorkerId};
+use schemas::id::{Epoch, Shard, WorkerId};
 
 use super::{Port, Unreliable};
 
@@ -39,6 +39,14 @@ impl<P: Leases + ?Sized> Leases for Unreliable<P> {
 
     async fn release(&self, worker: &WorkerId, lease: &Lease) -> Result<(), Failure> {
         self.faults.call(Port::Leases, "leases.release", self.inner.release(worker, lease)).await
+    }
+
+    async fn hold_role(&self, role: &str, worker: &WorkerId, lease_ms: u64) -> Result<Option<Epoch>, Failure> {
+        self.faults.call(Port::Leases, "leases.hold_role", self.inner.hold_role(role, worker, lease_ms)).await
+    }
+
+    async fn release_role(&self, role: &str, worker: &WorkerId) -> Result<(), Failure> {
+        self.faults.call(Port::Leases, "leases.release_role", self.inner.release_role(role, worker)).await
     }
 
     async fn release_all(&self) -> Result<(), Failure> {

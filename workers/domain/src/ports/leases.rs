@@ -1,4 +1,4 @@
-//! Ownership of shards (DESIGN 4). All times are the database's own.
+//! Ownership of shards and of single roles (DESIGN 4). All times are the database's own.
 
 use async_trait::async_trait;
 use schemas::id::{Epoch, Shard, WorkerId};
@@ -58,7 +58,17 @@ pub trait Leases: Send + Sync {
     /// Gives a shard back. A later epoch is left alone.
     async fn release(&self, worker: &WorkerId, lease: &Lease) -> Result<(), Failure>;
 
-    /// Ends every lease: for an embedded fleet, which holds its data directory exclusively.
+    /// Takes a role of which a fleet needs one holder (the archivist's, say), or extends it. `Some`:
+    /// it is held until `lease_ms` from now, under this epoch, which grows by one at each change of
+    /// holder. `None`: somebody else holds it. A lease that ran out is still its holder's until
+    /// another takes it.
+    async fn hold_role(&self, role: &str, worker: &WorkerId, lease_ms: u64) -> Result<Option<Epoch>, Failure>;
+
+    /// Gives a role back; left alone if somebody else holds it.
+    async fn release_role(&self, role: &str, worker: &WorkerId) -> Result<(), Failure>;
+
+    /// Ends every lease, of shards and of roles: for an embedded fleet, which holds its data
+    /// directory exclusively.
     async fn release_all(&self) -> Result<(), Failure>;
 
     async fn shards(&self) -> Result<Vec<ShardInfo>, Failure>;

@@ -1,4 +1,4 @@
-//! Ownership of shards and the register of workers. Only the database's clock counts.
+//! Ownership of shards and roles, and the register of workers. Only the database's clock counts.
 
 use async_trait::async_trait;
 use domain::failure::Failure;
@@ -51,7 +51,19 @@ const RENEW: &str = concat!(
 );
 const RELEASE: &str =
     "UPDATE shards SET owner = NULL, lease_until_ms = 0 WHERE shard = ?1 AND owner = ?2 AND epoch = ?3";
-const RELEASE_ALL: &str = "UPDATE shards SET owner = NULL, lease_until_ms = 0 WHERE owner IS NOT NULL";
+/// Whoever has the role extends it under its epoch; a lease that ended can be taken.
+const HOLD_ROLE: &str = concat!(
+    "INSERT INTO roles (role, owner, epoch, lease_until_ms) VALUES (?1, ?2, 1, ",
+    now!(),
+    " + ?3) ON CONFLICT (role) DO UPDATE SET owner = excluded.owner, lease_until_ms = excluded.lease_until_ms,
+        epoch = roles.epoch + (roles.owner IS NOT excluded.owner)
+    WHERE roles.owner IS NULL OR roles.owner = excluded.owner OR roles.lease_until_ms <= ",
+    now!(),
+    " RETURNING epoch"
+);
+const RELEASE_ROLE: &str = "UPDATE roles SET owner = NULL, lease_until_ms = 0 WHERE role = ?1 AND owner = ?2";
+const RELEASE_SHARDS: &str = "UPDATE shards SET owner = NULL, lease_until_ms = 0 WHERE owner IS NOT NULL";
+const RELEASE_ROLES: &str = "UPDATE roles SET owner = NULL, lease_until_ms = 0 WHERE owner IS NOT NULL";
 const SHARDS: &str = concat!(
     "SELECT shard, owner, epoch, lease_until_ms - ",
     now!(),
@@ -67,7 +79,10 @@ pub(super) const SQL: &[(&str, &str)] = &[
     ("leases::claim", CLAIM),
     ("leases::renew", RENEW),
     ("leases::release", RELEASE),
-    ("leases::release_all", RELEASE_ALL),
+    ("leases::hold_role", HOLD_ROLE),
+    ("leases::release_role", RELEASE_ROLE),
+    ("leases::release_shards", RELEASE_SHARDS),
+    ("leases::release_roles", RELEASE_ROLES),
     ("leases::shards", SHARDS),
 ];
 
@@ -150,8 +165,20 @@ impl Leases for SqliteStore {
         self.0.writer.execute(query).await.map(drop)
     }
 
+    async fn hold_role(&self, role: &str, worker: &WorkerId, lease_ms: u64) -> Result<Option<Epoch>, Failure> {
+        let query = sqlx::query(HOLD_ROLE).bind(role.to_owned()).bind(worker.to_string()).bind(bounded(lease_ms));
+        let rows = self.0.writer.fetch(query).await?;
+        rows.first().map(|row| Ok(Epoch(get(row, "epoch")?))).transpose()
+    }
+
+    async fn release_role(&self, role: &str, worker: &WorkerId) -> Result<(), Failure> {
+        let query = sqlx::query(RELEASE_ROLE).bind(role.to_owned()).bind(worker.to_string());
+        self.0.writer.execute(query).await.map(drop)
+    }
+
     async fn release_all(&self) -> Result<(), Failure> {
-        self.0.writer.execute(sqlx::query(RELEASE_ALL)).await.map(drop)
+        self.0.writer.execute(sqlx::query(RELEASE_SHARDS)).await?;
+        self.0.writer.execute(sqlx::query(RELEASE_ROLES)).await.map(drop)
     }
 
     async fn shards(&self) -> Result<Vec<ShardInfo>, Failure> {

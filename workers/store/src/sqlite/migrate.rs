@@ -6,8 +6,10 @@ use sqlx::migrate::{Migration, MigrationType, Migrator};
 use sqlx::{AssertSqlSafe, SqlSafeStr};
 
 /// In order of their version. Released ones never change: their checksums are in the stores.
-const MIGRATIONS: &[(i64, &str, &str)] =
-    &[(1, "initial", include_str!("../../../../migrations/sqlite/0001_initial.sql"))];
+const MIGRATIONS: &[(i64, &str, &str)] = &[
+    (1, "initial", include_str!("../../../../migrations/sqlite/0001_initial.sql")),
+    (2, "roles", include_str!("../../../../migrations/sqlite/0002_roles.sql")),
+];
 
 pub(super) fn migrator() -> Migrator {
     let migration = |&(version, name, sql): &(i64, &'static str, &'static str)| {

@@ -86,8 +86,36 @@ impl Leases for MemStore {
         Ok(())
     }
 
+    async fn hold_role(&self, role: &str, worker: &WorkerId, lease_ms: u64) -> Result<Option<Epoch>, Failure> {
+        let now = self.now_ms();
+        let mut state = self.transaction();
+        let rec = state.roles.entry(role.to_owned()).or_default();
+        let is_mine = rec.owner.as_ref() == Some(worker);
+        if !is_mine && rec.owner.is_some() && rec.lease_until_ms > now {
+            return Ok(None);
+        }
+        if !is_mine {
+            rec.owner = Some(worker.clone());
+            rec.epoch += 1;
+        }
+        rec.lease_until_ms = now + lease_ms as i64;
+        Ok(Some(Epoch(rec.epoch)))
+    }
+
+    async fn release_role(&self, role: &str, worker: &WorkerId) -> Result<(), Failure> {
+        let mut state = self.transaction();
+        if let Some(rec) = state.roles.get_mut(role).filter(|rec| rec.owner.as_ref() == Some(worker)) {
+            rec.owner = None;
+        }
+        Ok(())
+    }
+
     async fn release_all(&self) -> Result<(), Failure> {
-        for rec in &mut self.transaction().shards {
+        let mut state = self.transaction();
+        for rec in &mut state.shards {
+            rec.owner = None;
+        }
+        for rec in state.roles.values_mut() {
             rec.owner = None;
         }
         Ok(())

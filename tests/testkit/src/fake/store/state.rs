@@ -65,11 +65,19 @@ pub(super) struct ShardRec {
     pub archived_seq: u64,
 }
 
+#[derive(Debug, Clone, Default)]
+pub(super) struct RoleRec {
+    pub owner: Option<WorkerId>,
+    pub epoch: i64,
+    pub lease_until_ms: i64,
+}
+
 /// Place of an unprocessed action.
 pub(super) type OpenKey = (Shard, SessionKey, Lane, u64);
 
 pub(super) struct State {
     pub shards: Vec<ShardRec>,
+    pub roles: BTreeMap<String, RoleRec>,
     pub workers: BTreeMap<WorkerId, (WorkerInfo, i64)>,
     pub sessions: BTreeMap<SessionKey, SessionRow>,
     pub latest: BTreeMap<(Namespace, AgentId), SessionId>,
@@ -89,6 +97,7 @@ impl State {
         let shard = ShardRec { owner: None, epoch: 0, lease_until_ms: i64::MIN, seq: 0, archived_seq: 0 };
         Self {
             shards: vec![shard; usize::from(shards)],
+            roles: BTreeMap::new(),
             workers: BTreeMap::new(),
             sessions: BTreeMap::new(),
             latest: BTreeMap::new(),

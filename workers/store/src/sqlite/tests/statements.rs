@@ -14,6 +14,7 @@ async fn all_statements_prepare_and_none_scans() {
     let small = [
         "CONSTANT",
         "shards",
+        "roles",
         "s",
         "workers",
         "tokens",
