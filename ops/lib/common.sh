@@ -24,6 +24,11 @@ as_root() {
     fi
 }
 
+# Asks nothing, and waits when another installation is under way.
+apt_get() {
+    as_root env DEBIAN_FRONTEND=noninteractive apt-get -o DPkg::Lock::Timeout=300 -qq "$@"
+}
+
 # need <command to look for> <Debian package>...
 need() {
     local command="$1"
@@ -31,12 +36,12 @@ need() {
     command -v "$command" >/dev/null && return 0
     say "installing $* ($command is missing)"
     if command -v apt-get >/dev/null; then
-        if as_root apt-get install -y -qq --no-install-recommends "$@" >/dev/null 2>&1; then
+        if apt_get install -y --no-install-recommends "$@" >/dev/null 2>&1; then
             return 0
         fi
         # A fresh machine has no package lists yet.
-        if as_root apt-get update -qq >/dev/null 2>&1 &&
-            as_root apt-get install -y -qq --no-install-recommends "$@" >/dev/null; then
+        if apt_get update >/dev/null 2>&1 &&
+            apt_get install -y --no-install-recommends "$@" >/dev/null; then
             return 0
         fi
     fi

@@ -1,0 +1,65 @@
+# A private PostgreSQL server in $dir/postgres. Sourced by `ops/services`, not run.
+
+postgres_ports=(POSTGRES_PORT)
+
+postgres_install() {
+    postgres_path
+    install_quietly postgres postgresql
+    postgres_path
+}
+
+# Debian keeps the servers out of everybody's PATH; the newest version wins.
+postgres_path() {
+    local bin
+    bin="$(printf '%s\n' /usr/lib/postgresql/*/bin | sort -V | tail -n 1)"
+    [ ! -x "$bin/postgres" ] || PATH="$bin:$PATH"
+}
+
+postgres_user() { server_user postgres; }
+
+postgres_prepare() {
+    local user="$1" home="$dir/postgres"
+    [ ! -d "$home/data" ] || { postgres_forget_the_dead "$home/data" && return; }
+    # Made aside and moved when complete: what was interrupted is made again.
+    rm -rf "$home/data.new"
+    setting POSTGRES_PASSWORD >/dev/null || set_setting POSTGRES_PASSWORD "$(random_word)"
+    (umask 077 && setting POSTGRES_PASSWORD >"$home/password") && give "$user" "$home/password"
+    (as_user "$user" initdb --pgdata="$home/data.new" --username=stepfleet --auth=scram-sha-256 \
+        --pwfile="$home/password" --encoding=UTF8 --locale=C.UTF-8) >>"$dir/log/postgres.log" 2>&1 &&
+        (as_user "$user" postgres --single -D "$home/data.new" postgres \
+            <<<'CREATE DATABASE stepfleet;') >>"$dir/log/postgres.log" 2>&1 ||
+        failed_with postgres "PostgreSQL cannot create its data in $home"
+    rm -f "$home/password"
+    mv "$home/data.new" "$home/data"
+}
+
+# After a power loss the process id in `postmaster.pid` may be that of somebody else, and
+# PostgreSQL would refuse to start. Its processes all work in the data directory: where nobody
+# does, the file is stale.
+postgres_forget_the_dead() {
+    [ -e "$1/postmaster.pid" ] || return 0
+    find /proc -mindepth 2 -maxdepth 2 -name cwd -printf '%l\n' 2>/dev/null | grep -qxF "$1" ||
+        rm -f "$1/postmaster.pid"
+}
+
+postgres_launch() {
+    local user="$1" home="$dir/postgres" socket="$dir/postgres"
+    # The address of a Unix socket holds 107 characters. TCP does without.
+    [ ${#socket} -le 90 ] || socket=""
+    # Durability as PostgreSQL has it by default, said here because measurements rely on it.
+    launch "$dir/postgres.pid" "$dir/log/postgres.log" "$user" "$home" \
+        env LC_ALL=C.UTF-8 "$(command -v postgres)" -D "$home/data" \
+        -c listen_addresses=127.0.0.1 -c port="$(setting POSTGRES_PORT)" \
+        -c unix_socket_directories="$socket" \
+        -c fsync=on -c synchronous_commit=on -c full_page_writes=on \
+        -c shared_buffers=256MB -c max_connections=100
+}
+
+postgres_ready() { pg_isready -q -h 127.0.0.1 -p "$(setting POSTGRES_PORT)" -t 2; }
+
+# An orderly end that does not wait for clients.
+postgres_end() { end_tree INT "$1" 30; }
+
+postgres_env() {
+    echo "STEPFLEET_DATABASE_URL=postgres://stepfleet:$(setting POSTGRES_PASSWORD)@127.0.0.1:$(setting POSTGRES_PORT)/stepfleet"
+}
