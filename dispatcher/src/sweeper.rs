@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 use crate::gateway::Gateway;
 
 /// Younger actions are still on the publisher's way.
-const AGE_MS: i64 = 1_000;
+const AGE_MS: u64 = 1_000;
 const INTERVAL: Duration = Duration::from_secs(1);
 
 /// The sweeper's task.
@@ -42,8 +42,7 @@ pub async fn run(gateway: Gateway, stop: CancellationToken) {
 
 /// One look; returns how many were published.
 async fn sweep(gateway: &Gateway) -> Result<usize, String> {
-    let before = gateway.clock.now_ms() - AGE_MS;
-    let found = gateway.ledger.unpublished(before, ACCEPT_BATCH_MAX).await.map_err(|failure| failure.message)?;
+    let found = gateway.ledger.unpublished(AGE_MS, ACCEPT_BATCH_MAX).await.map_err(|failure| failure.message)?;
     if found.is_empty() {
         return Ok(0);
     }

@@ -254,7 +254,7 @@ impl World {
             self.archive.append(&ArchiveBatch { rows }).await.unwrap();
             self.store.mark_archived(shard, last).await.unwrap();
         }
-        self.store.trim(i64::MAX, usize::MAX).await.unwrap();
+        self.store.trim(0, i64::MAX, usize::MAX).await.unwrap();
         assert!(self.store.journal_rows().is_empty());
     }
 

@@ -45,7 +45,7 @@ impl World {
             world.archive.append(&ArchiveBatch { rows }).await.expect("the archive takes rows");
             world.ports.journal.mark_archived(lag.shard, last).await.expect("a write");
         }
-        world.ports.journal.trim(i64::MAX, trimmed).await.expect("a write");
+        world.ports.journal.trim(0, i64::MAX, trimmed).await.expect("a write");
         world
     }
 

@@ -45,7 +45,7 @@ impl ShardTask {
         control.open().await;
         work.open().await;
         // Take-over: what the ledger and the timers hold, without waiting for the queue.
-        self.scan(i64::MAX).await;
+        self.scan(0).await;
         let mut poll = tokio::time::interval(Duration::from_millis(self.context.shared.config.poll_ms));
         poll.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         poll.reset();
@@ -61,8 +61,7 @@ impl ShardTask {
                 _ = poll.tick() => {
                     control.open().await;
                     work.open().await;
-                    let now = self.context.now_ms();
-                    self.scan(now - LEDGER_POLL_MS as i64).await;
+                    self.scan(LEDGER_POLL_MS).await;
                 }
                 // Last, so that a flood of work starves nothing above.
                 Some(delivery) = work.next() => self.deliver(&mut work, delivery).await,
@@ -159,8 +158,8 @@ impl ShardTask {
     }
 
     /// Finds sessions that have something to do and are not in memory.
-    async fn scan(&mut self, accepted_before_ms: i64) {
-        if let Err(failure) = self.scan_pending(accepted_before_ms).await {
+    async fn scan(&mut self, older_than_ms: u64) {
+        if let Err(failure) = self.scan_pending(older_than_ms).await {
             tracing::debug!(%failure, "cannot scan the ledger");
             return;
         }
@@ -169,12 +168,12 @@ impl ShardTask {
         }
     }
 
-    async fn scan_pending(&mut self, accepted_before_ms: i64) -> Result<(), domain::failure::Failure> {
+    async fn scan_pending(&mut self, older_than_ms: u64) -> Result<(), domain::failure::Failure> {
         let context = self.context.clone();
         let ledger = &context.shared.deps.ledger;
         let mut after = None;
         for _ in 0..SCAN_PAGES_MAX {
-            let page = ledger.sessions_with_pending(context.lease.shard, accepted_before_ms, after, SCAN_PAGE).await?;
+            let page = ledger.sessions_with_pending(context.lease.shard, older_than_ms, after, SCAN_PAGE).await?;
             let is_last = page.len() < SCAN_PAGE;
             after = page.last().map(|key| (key.namespace.clone(), key.session_id.clone()));
             for key in page {

@@ -97,18 +97,21 @@ async fn trim_takes_archived_rows_only(ports: &Ports) {
         let rows = ports.journal.above(shard, 0, 100, usize::MAX).await.expect("a read");
         rows.iter().map(|row| row.seq).collect::<Vec<_>>()
     };
-    assert_eq!(ports.journal.trim(i64::MAX, 100).await.unwrap(), 0, "nothing is archived");
+    assert_eq!(ports.journal.trim(0, i64::MAX, 100).await.unwrap(), 0, "nothing is archived");
     ports.journal.mark_archived(shard, 3).await.expect("marked");
-    assert_eq!(ports.journal.trim(i64::MIN, 100).await.unwrap(), 0, "nothing is that old");
+    assert_eq!(ports.journal.trim(3_600_000, i64::MAX, 100).await.unwrap(), 0, "nothing is that old");
+    assert_eq!(ports.journal.trim(u64::MAX, i64::MAX, 100).await.unwrap(), 0);
+    let first = ports.journal.above(shard, 0, 1, usize::MAX).await.expect("a read").remove(0).committed_at_ms;
+    assert_eq!(ports.journal.trim(0, first, 100).await.unwrap(), 0, "nothing was committed before the first");
     assert_eq!(left().await, [1, 2, 3, 4]);
-    assert_eq!(ports.journal.trim(i64::MAX, 2).await.unwrap(), 2, "no more than asked for");
+    assert_eq!(ports.journal.trim(0, i64::MAX, 2).await.unwrap(), 2, "no more than asked for");
     assert_eq!(left().await, [3, 4], "the oldest first");
-    assert_eq!(ports.journal.trim(i64::MAX, 100).await.unwrap(), 1);
+    assert_eq!(ports.journal.trim(0, i64::MAX, 100).await.unwrap(), 1);
     assert_eq!(left().await, [4]);
     assert_eq!(ports.journal.latest(&key).await.unwrap().map(|row| row.seq), Some(4));
     // Places go on after all that ever was, whatever was trimmed.
     ports.journal.mark_archived(shard, 4).await.expect("marked");
-    ports.journal.trim(i64::MAX, 100).await.expect("trimmed");
+    ports.journal.trim(0, i64::MAX, 100).await.expect("trimmed");
     assert!(ports.journal.latest(&key).await.unwrap().is_none());
     assert_eq!(ports.step(&worker("w1"), &key, 1).await, 5);
 }

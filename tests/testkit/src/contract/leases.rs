@@ -107,7 +107,8 @@ async fn a_role_race_has_one_winner(ports: &Ports) {
     let mut claims = tokio::task::JoinSet::new();
     for n in 0..16 {
         let leases = ports.leases.clone();
-        claims.spawn(async move { leases.hold_role("role", &worker(&format!("w{n}")), LONG_MS).await.expect("a claim") });
+        claims
+            .spawn(async move { leases.hold_role("role", &worker(&format!("w{n}")), LONG_MS).await.expect("a claim") });
     }
     let won: Vec<Epoch> = claims.join_all().await.into_iter().flatten().collect();
     assert_eq!(won, [Epoch(1)]);

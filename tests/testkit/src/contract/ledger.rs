@@ -121,10 +121,10 @@ async fn refusals_are_recorded(ports: &Ports) {
     assert_eq!(ports.ledger.stats().await.unwrap().pending, 1, "only the create is left to do");
     assert_eq!(ports.row(&key("s1")).await.control_seq, 0, "a refusal takes no number");
     for shard in 0..super::SHARDS {
-        let found = ports.ledger.sessions_with_pending(schemas::id::Shard(shard), i64::MAX, None, 10).await.unwrap();
+        let found = ports.ledger.sessions_with_pending(schemas::id::Shard(shard), 0, None, 10).await.unwrap();
         assert!(found.iter().all(|found| *found == key("s1")), "{found:?}");
     }
-    let unpublished = ports.ledger.unpublished(i64::MAX, 10).await.unwrap();
+    let unpublished = ports.ledger.unpublished(0, 10).await.unwrap();
     assert_eq!(unpublished.len(), 1, "a refusal is not to be published");
 }
 
@@ -292,26 +292,25 @@ async fn pending_pages(ports: &Ports) {
 
 async fn scan_finds_sessions_with_work(ports: &Ports) {
     let mut expected: Vec<Vec<_>> = vec![Vec::new(); usize::from(super::SHARDS)];
-    let mut last = 0;
     for n in 0..20 {
         let session = format!("s{n}");
         let row = ports.created(&session, "agent").await;
-        let verdict = ports.accept(input(&format!("i{n}"), &session)).await;
-        last = last.max(accepted(&verdict).accepted_at_ms);
+        ports.accept(input(&format!("i{n}"), &session)).await;
         expected[usize::from(row.shard.0)].push(row.key);
     }
     for (shard, expected) in expected.iter_mut().enumerate() {
         expected.sort();
         let shard = schemas::id::Shard(shard as u16);
-        let scan = async |before, after: Option<schemas::id::SessionKey>, limit| {
+        let scan = async |age_ms, after: Option<schemas::id::SessionKey>, limit| {
             let after = after.map(|key| (key.namespace, key.session_id));
-            ports.ledger.sessions_with_pending(shard, before, after, limit).await.expect("a scan")
+            ports.ledger.sessions_with_pending(shard, age_ms, after, limit).await.expect("a scan")
         };
-        assert_eq!(&scan(last + 1, None, 100).await, expected, "each once, in key order");
-        assert!(scan(i64::MIN, None, 100).await.is_empty(), "nothing is that old");
+        assert_eq!(&scan(0, None, 100).await, expected, "each once, in key order");
+        assert!(scan(3_600_000, None, 100).await.is_empty(), "nothing is that old");
+        assert!(scan(u64::MAX, None, 100).await.is_empty());
         let mut paged = Vec::new();
         loop {
-            let page = scan(last + 1, paged.last().cloned(), 2).await;
+            let page = scan(0, paged.last().cloned(), 2).await;
             if page.is_empty() {
                 break;
             }
@@ -331,7 +330,7 @@ async fn scan_skips_what_cannot_move(ports: &Ports) {
         ports.accept(input(&format!("{session}-w"), &session)).await;
         let epoch = ports.own(row.shard, &owner).await;
         let scan = async || {
-            let found = ports.ledger.sessions_with_pending(row.shard, i64::MAX, None, 10).await.expect("a scan");
+            let found = ports.ledger.sessions_with_pending(row.shard, 0, None, 10).await.expect("a scan");
             found.contains(&row.key)
         };
         assert!(scan().await);
@@ -345,17 +344,18 @@ async fn scan_skips_what_cannot_move(ports: &Ports) {
 async fn publication_is_noted(ports: &Ports) {
     ports.created("s1", "agent").await;
     ports.ledger.accept((2..=5).map(|n| input(&format!("i{n}"), "s1")).collect()).await.expect("accepted");
-    let ids = async |before, limit| {
-        let actions = ports.ledger.unpublished(before, limit).await.expect("a read");
+    let ids = async |age_ms, limit| {
+        let actions = ports.ledger.unpublished(age_ms, limit).await.expect("a read");
         actions.iter().map(|action| action.action_id.to_string()).collect::<Vec<_>>()
     };
-    assert_eq!(ids(i64::MAX, 2).await, ["create-s1", "i2"], "oldest first");
-    assert!(ids(i64::MIN, 10).await.is_empty());
+    assert_eq!(ids(0, 2).await, ["create-s1", "i2"], "oldest first");
+    assert!(ids(3_600_000, 10).await.is_empty(), "nothing is that old");
+    assert!(ids(u64::MAX, 10).await.is_empty());
     let namespace = Namespace::default_ns();
     let published = [(namespace.clone(), action_id("i2")), (namespace, action_id("none"))];
     ports.ledger.mark_published(&published).await.expect("marked");
     ports.ledger.mark_published(&[]).await.expect("nothing to mark");
-    assert_eq!(ids(i64::MAX, 10).await, ["create-s1", "i3", "i4", "i5"]);
+    assert_eq!(ids(0, 10).await, ["create-s1", "i3", "i4", "i5"]);
     let first = view(ports, "i2").await.published_at;
     assert!(first.is_some() && !view(ports, "i2").await.processed);
     let owner = worker("w1");
@@ -364,7 +364,7 @@ async fn publication_is_noted(ports: &Ports) {
     let mut commit = next_commit(&row, epoch, 1);
     commit.settled = vec![Settled::ok(action_id("i3"))];
     ports.commit_one(&owner, commit).await;
-    assert_eq!(ids(i64::MAX, 10).await, ["create-s1", "i4", "i5"], "what is processed needs no publication");
+    assert_eq!(ids(0, 10).await, ["create-s1", "i4", "i5"], "what is processed needs no publication");
 }
 
 async fn processed_rows_are_forgotten(ports: &Ports) {
@@ -372,10 +372,10 @@ async fn processed_rows_are_forgotten(ports: &Ports) {
     for n in 0..5 {
         ports.accept(create(&format!("again{n}"), "s1", "agent")).await;
     }
-    assert_eq!(ports.ledger.forget_processed(i64::MIN, 100).await.unwrap(), 0, "none is that old");
-    assert_eq!(ports.ledger.forget_processed(i64::MAX, 2).await.unwrap(), 2, "no more than asked for");
-    assert_eq!(ports.ledger.forget_processed(i64::MAX, 100).await.unwrap(), 3);
-    assert_eq!(ports.ledger.forget_processed(i64::MAX, 100).await.unwrap(), 0);
+    assert_eq!(ports.ledger.forget_processed(u64::MAX, 100).await.unwrap(), 0, "none is that old");
+    assert_eq!(ports.ledger.forget_processed(0, 2).await.unwrap(), 2, "no more than asked for");
+    assert_eq!(ports.ledger.forget_processed(0, 100).await.unwrap(), 3);
+    assert_eq!(ports.ledger.forget_processed(0, 100).await.unwrap(), 0);
     assert_eq!(ports.ledger.pending_count(&key("s1")).await.unwrap(), 1, "what is left to do stays");
     assert_eq!(accepted(&ports.accept(create("again0", "s1", "agent")).await).session_seq, 0, "no repeat any more");
 }

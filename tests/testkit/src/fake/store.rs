@@ -45,4 +45,13 @@ impl MemStore {
     fn now_ms(&self) -> i64 {
         self.clock.now_ms()
     }
+
+    /// What is not younger than `age_ms` lies before this time.
+    fn bound_ms(&self, age_ms: u64) -> i64 {
+        match age_ms {
+            // All, even what was written before the clock went back.
+            0 => i64::MAX,
+            _ => self.now_ms().saturating_sub(i64::try_from(age_ms).unwrap_or(i64::MAX)).saturating_add(1),
+        }
+    }
 }

@@ -42,8 +42,10 @@ pub trait Journal: Send + Sync {
     /// Records that LanceDB durably has all rows of the shard up to `seq`. Never moves backwards.
     async fn mark_archived(&self, shard: Shard, seq: u64) -> Result<(), Failure>;
 
-    /// Deletes archived rows committed before the given time, at most `limit`; returns how many.
-    async fn trim(&self, committed_before_ms: i64, limit: usize) -> Result<u64, Failure>;
+    /// Deletes archived rows committed at least `older_than_ms` ago by the store's own clock (0: all),
+    /// and before `before_ms` (a `committed_at_ms` of the journal, so of the same clock), at most
+    /// `limit`; returns how many.
+    async fn trim(&self, older_than_ms: u64, before_ms: i64, limit: usize) -> Result<u64, Failure>;
 
     /// Effect rows of a session that are not settled.
     async fn open_effects(&self, key: &SessionKey) -> Result<Vec<EffectRow>, Failure>;

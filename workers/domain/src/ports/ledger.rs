@@ -73,14 +73,14 @@ pub trait Ledger: Send + Sync {
     /// Number of unprocessed actions of a session, both lanes.
     async fn pending_count(&self, key: &SessionKey) -> Result<u64, Failure>;
 
-    /// Sessions of a shard that have unprocessed actions accepted before `accepted_before_ms`, in
-    /// key order after `after`. This is the take-over scan and the poll for lost deliveries. A
-    /// session that is `paused` or in `error` counts only with a pause, resume or destroy: nothing
-    /// else can move it.
+    /// Sessions of a shard that have unprocessed actions accepted at least `older_than_ms` ago by
+    /// the store's own clock (0: all), in key order after `after`. This is the take-over scan and
+    /// the poll for lost deliveries. A session that is `paused` or in `error` counts only with a
+    /// pause, resume or destroy: nothing else can move it.
     async fn sessions_with_pending(
         &self,
         shard: Shard,
-        accepted_before_ms: i64,
+        older_than_ms: u64,
         after: Option<(Namespace, SessionId)>,
         limit: usize,
     ) -> Result<Vec<SessionKey>, Failure>;
@@ -88,12 +88,13 @@ pub trait Ledger: Send + Sync {
     /// Marks actions as handed to the queue.
     async fn mark_published(&self, actions: &[(Namespace, ActionId)]) -> Result<(), Failure>;
 
-    /// Unprocessed and unpublished actions accepted before the given time, oldest first.
-    async fn unpublished(&self, accepted_before_ms: i64, limit: usize) -> Result<Vec<Action>, Failure>;
+    /// Unprocessed and unpublished actions accepted at least `older_than_ms` ago by the store's own
+    /// clock (0: all), oldest first.
+    async fn unpublished(&self, older_than_ms: u64, limit: usize) -> Result<Vec<Action>, Failure>;
 
-    /// Deletes processed rows older than the given time, at most `limit`; returns how many.
-    /// Ids of deleted rows are no longer recognised as repeats.
-    async fn forget_processed(&self, processed_before_ms: i64, limit: usize) -> Result<u64, Failure>;
+    /// Deletes rows processed at least `older_than_ms` ago by the store's own clock (0: all), at
+    /// most `limit`; returns how many. Ids of deleted rows are no longer recognised as repeats.
+    async fn forget_processed(&self, older_than_ms: u64, limit: usize) -> Result<u64, Failure>;
 
     async fn stats(&self) -> Result<LedgerStats, Failure>;
 

@@ -119,7 +119,8 @@ impl Journal for SqliteStore {
         self.0.writer.execute(query).await.map(drop)
     }
 
-    async fn trim(&self, committed_before_ms: i64, limit: usize) -> Result<u64, Failure> {
+    async fn trim(&self, older_than_ms: u64, before_ms: i64, limit: usize) -> Result<u64, Failure> {
+        let committed_before_ms = self.bound_ms(older_than_ms).min(before_ms);
         self.0.writer.execute(sqlx::query(TRIM).bind(committed_before_ms).bind(limit as i64)).await
     }
 

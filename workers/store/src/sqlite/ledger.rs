@@ -164,7 +164,7 @@ impl Ledger for SqliteStore {
     async fn sessions_with_pending(
         &self,
         shard: Shard,
-        accepted_before_ms: i64,
+        older_than_ms: u64,
         after: Option<(Namespace, SessionId)>,
         limit: usize,
     ) -> Result<Vec<SessionKey>, Failure> {
@@ -173,7 +173,7 @@ impl Ledger for SqliteStore {
             .bind(i64::from(shard.0))
             .bind(after.0)
             .bind(after.1)
-            .bind(accepted_before_ms)
+            .bind(self.bound_ms(older_than_ms))
             .bind(limit as i64)
             .fetch_all(&self.0.readers)
             .await
@@ -195,9 +195,9 @@ impl Ledger for SqliteStore {
         self.0.writer.execute(query).await.map(drop)
     }
 
-    async fn unpublished(&self, accepted_before_ms: i64, limit: usize) -> Result<Vec<Action>, Failure> {
+    async fn unpublished(&self, older_than_ms: u64, limit: usize) -> Result<Vec<Action>, Failure> {
         let rows = sqlx::query(UNPUBLISHED)
-            .bind(accepted_before_ms)
+            .bind(self.bound_ms(older_than_ms))
             .bind(limit as i64)
             .fetch_all(&self.0.readers)
             .await
@@ -205,7 +205,8 @@ impl Ledger for SqliteStore {
         rows.iter().map(|row| ActionRow::read(row)?.into_action()).collect()
     }
 
-    async fn forget_processed(&self, processed_before_ms: i64, limit: usize) -> Result<u64, Failure> {
+    async fn forget_processed(&self, older_than_ms: u64, limit: usize) -> Result<u64, Failure> {
+        let processed_before_ms = self.bound_ms(older_than_ms);
         let effects = sqlx::query(FORGET_EFFECTS).bind(processed_before_ms).bind(limit as i64);
         self.0.writer.execute(effects).await?;
         let actions = sqlx::query(FORGET_ACTIONS).bind(processed_before_ms).bind(limit as i64);
@@ -221,5 +222,16 @@ impl Ledger for SqliteStore {
         let numbers = serde_json::to_string(shards).map_err(|error| Failure::internal(error.to_string()))?;
         let rows = sqlx::query(BACKLOG).bind(numbers).fetch_all(&self.0.readers).await.map_err(failure)?;
         shards.iter().zip(rows).map(|(shard, row)| Ok((*shard, count(&row, "pending")?))).collect()
+    }
+}
+
+impl SqliteStore {
+    /// What is not younger than `age_ms` lies before this time.
+    pub(super) fn bound_ms(&self, age_ms: u64) -> i64 {
+        match age_ms {
+            // All, even what was written before the clock went back.
+            0 => i64::MAX,
+            _ => self.0.clock.now_ms().saturating_sub(i64::try_from(age_ms).unwrap_or(i64::MAX)).saturating_add(1),
+        }
     }
 }

@@ -15,9 +15,9 @@ const TIMES_MAX: usize = 50;
 const LEDGER_EVERY: u32 = 15;
 
 pub struct Trimmer {
-    grace_ms: i64,
+    grace_ms: u64,
     reader_lag: Duration,
-    ledger_retention_ms: i64,
+    ledger_retention_ms: u64,
     /// Batches that a reader of the archive may not see yet: until when, and their oldest row.
     held: VecDeque<(Instant, i64)>,
     turns: u32,
@@ -25,11 +25,10 @@ pub struct Trimmer {
 
 impl Trimmer {
     pub fn new(config: &ArchivistConfig) -> Self {
-        let ms = |value: u64| i64::try_from(value).unwrap_or(i64::MAX);
         Self {
-            grace_ms: ms(config.grace_ms),
+            grace_ms: config.grace_ms,
             reader_lag: Duration::from_millis(config.reader_lag_ms),
-            ledger_retention_ms: ms(config.ledger_retention_ms),
+            ledger_retention_ms: config.ledger_retention_ms,
             // What an archivist before this one appended last, nobody knows.
             held: VecDeque::from([(Instant::now() + Duration::from_millis(config.reader_lag_ms), i64::MIN)]),
             turns: 0,
@@ -47,25 +46,22 @@ impl Trimmer {
         while self.held.front().is_some_and(|(until, _)| *until <= now) {
             self.held.pop_front();
         }
-        let now_ms = deps.clock.now_ms();
         let held = self.held.iter().map(|(_, oldest_ms)| *oldest_ms).min().unwrap_or(i64::MAX);
-        let before_ms = now_ms.saturating_sub(self.grace_ms).min(held);
         for _ in 0..TIMES_MAX {
-            if deps.journal.trim(before_ms, ROWS_AT_A_TIME).await? < ROWS_AT_A_TIME as u64 {
+            if deps.journal.trim(self.grace_ms, held, ROWS_AT_A_TIME).await? < ROWS_AT_A_TIME as u64 {
                 break;
             }
         }
         self.turns = self.turns.wrapping_add(1);
         if self.turns % LEDGER_EVERY == 1 {
-            self.forget(deps, now_ms).await?;
+            self.forget(deps).await?;
         }
         Ok(())
     }
 
-    async fn forget(&self, deps: &ArchivistDeps, now_ms: i64) -> Result<(), Failure> {
-        let before_ms = now_ms.saturating_sub(self.ledger_retention_ms);
+    async fn forget(&self, deps: &ArchivistDeps) -> Result<(), Failure> {
         for _ in 0..TIMES_MAX {
-            if deps.ledger.forget_processed(before_ms, ROWS_AT_A_TIME).await? < ROWS_AT_A_TIME as u64 {
+            if deps.ledger.forget_processed(self.ledger_retention_ms, ROWS_AT_A_TIME).await? < ROWS_AT_A_TIME as u64 {
                 break;
             }
         }

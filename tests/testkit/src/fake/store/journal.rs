@@ -65,7 +65,8 @@ impl Journal for MemStore {
         Ok(())
     }
 
-    async fn trim(&self, committed_before_ms: i64, limit: usize) -> Result<u64, Failure> {
+    async fn trim(&self, older_than_ms: u64, before_ms: i64, limit: usize) -> Result<u64, Failure> {
+        let committed_before_ms = self.bound_ms(older_than_ms).min(before_ms);
         let early = self.breakages.on(Breakage::TrimUnarchived);
         let mut state = self.transaction();
         let archived = |row: &JournalRow| {

@@ -53,10 +53,11 @@ impl Ledger for MemStore {
     async fn sessions_with_pending(
         &self,
         shard: Shard,
-        accepted_before_ms: i64,
+        older_than_ms: u64,
         after: Option<(Namespace, SessionId)>,
         limit: usize,
     ) -> Result<Vec<SessionKey>, Failure> {
+        let accepted_before_ms = self.bound_ms(older_than_ms);
         let state = self.transaction();
         let after = after.map(|(namespace, session)| SessionKey::new(namespace, session));
         let mut found: Vec<SessionKey> = Vec::new();
@@ -85,7 +86,8 @@ impl Ledger for MemStore {
         Ok(())
     }
 
-    async fn unpublished(&self, accepted_before_ms: i64, limit: usize) -> Result<Vec<Action>, Failure> {
+    async fn unpublished(&self, older_than_ms: u64, limit: usize) -> Result<Vec<Action>, Failure> {
+        let accepted_before_ms = self.bound_ms(older_than_ms);
         let state = self.transaction();
         let mut found: Vec<Action> = state
             .actions
@@ -99,7 +101,8 @@ impl Ledger for MemStore {
         Ok(found)
     }
 
-    async fn forget_processed(&self, processed_before_ms: i64, limit: usize) -> Result<u64, Failure> {
+    async fn forget_processed(&self, older_than_ms: u64, limit: usize) -> Result<u64, Failure> {
+        let processed_before_ms = self.bound_ms(older_than_ms);
         let mut state = self.transaction();
         let old = |rec: &ActionRec| rec.processed_at_ms.is_some_and(|at| at < processed_before_ms);
         let places: Vec<_> =

@@ -41,8 +41,8 @@ impl<P: Journal + ?Sized> Journal for Unreliable<P> {
         self.faults.call(Port::Journal, "journal.mark_archived", self.inner.mark_archived(shard, seq)).await
     }
 
-    async fn trim(&self, committed_before_ms: i64, limit: usize) -> Result<u64, Failure> {
-        self.faults.call(Port::Journal, "journal.trim", self.inner.trim(committed_before_ms, limit)).await
+    async fn trim(&self, older_than_ms: u64, before_ms: i64, limit: usize) -> Result<u64, Failure> {
+        self.faults.call(Port::Journal, "journal.trim", self.inner.trim(older_than_ms, before_ms, limit)).await
     }
 
     async fn open_effects(&self, key: &SessionKey) -> Result<Vec<EffectRow>, Failure> {

@@ -29,11 +29,11 @@ impl<P: Ledger + ?Sized> Ledger for Unreliable<P> {
     async fn sessions_with_pending(
         &self,
         shard: Shard,
-        accepted_before_ms: i64,
+        older_than_ms: u64,
         after: Option<(Namespace, SessionId)>,
         limit: usize,
     ) -> Result<Vec<SessionKey>, Failure> {
-        let found = self.inner.sessions_with_pending(shard, accepted_before_ms, after, limit);
+        let found = self.inner.sessions_with_pending(shard, older_than_ms, after, limit);
         self.faults.call(Port::Ledger, "ledger.sessions_with_pending", found).await
     }
 
@@ -41,12 +41,12 @@ impl<P: Ledger + ?Sized> Ledger for Unreliable<P> {
         self.faults.call(Port::Ledger, "ledger.mark_published", self.inner.mark_published(actions)).await
     }
 
-    async fn unpublished(&self, accepted_before_ms: i64, limit: usize) -> Result<Vec<Action>, Failure> {
-        self.faults.call(Port::Ledger, "ledger.unpublished", self.inner.unpublished(accepted_before_ms, limit)).await
+    async fn unpublished(&self, older_than_ms: u64, limit: usize) -> Result<Vec<Action>, Failure> {
+        self.faults.call(Port::Ledger, "ledger.unpublished", self.inner.unpublished(older_than_ms, limit)).await
     }
 
-    async fn forget_processed(&self, processed_before_ms: i64, limit: usize) -> Result<u64, Failure> {
-        let forgotten = self.inner.forget_processed(processed_before_ms, limit);
+    async fn forget_processed(&self, older_than_ms: u64, limit: usize) -> Result<u64, Failure> {
+        let forgotten = self.inner.forget_processed(older_than_ms, limit);
         self.faults.call(Port::Ledger, "ledger.forget_processed", forgotten).await
     }
 
