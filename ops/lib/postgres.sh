@@ -19,7 +19,10 @@ postgres_user() { server_user postgres; }
 
 postgres_prepare() {
     local user="$1" home="$dir/postgres"
-    [ ! -d "$home/data" ] || { postgres_forget_the_dead "$home/data" && return; }
+    if [ -d "$home/data" ]; then
+        postgres_forget_the_dead "$home"
+        return
+    fi
     # Made aside and moved when complete: what was interrupted is made again.
     rm -rf "$home/data.new"
     setting POSTGRES_PASSWORD >/dev/null || set_setting POSTGRES_PASSWORD "$(random_word)"
@@ -33,13 +36,12 @@ postgres_prepare() {
     mv "$home/data.new" "$home/data"
 }
 
-# After a power loss the process id in `postmaster.pid` may be that of somebody else, and
-# PostgreSQL would refuse to start. Its processes all work in the data directory: where nobody
-# does, the file is stale.
+# After a power loss the process id in a lock file may be that of somebody else, and after a kill
+# that of a zombie: PostgreSQL would refuse to start. Its processes all work in the data directory;
+# where nobody does, the lock files are stale.
 postgres_forget_the_dead() {
-    [ -e "$1/postmaster.pid" ] || return 0
-    find /proc -mindepth 2 -maxdepth 2 -name cwd -printf '%l\n' 2>/dev/null | grep -qxF "$1" ||
-        rm -f "$1/postmaster.pid"
+    find /proc -mindepth 2 -maxdepth 2 -name cwd -printf '%l\n' 2>/dev/null | grep -qxF "$1/data" ||
+        rm -f "$1/data/postmaster.pid" "$1"/.s.PGSQL.*
 }
 
 postgres_launch() {

@@ -82,7 +82,8 @@ choose_ports() {
         port="$(setting "$name")" && ! port_taken "$port" && continue
         # The port mapper outlives a node that was killed.
         [ "$name" = RABBITMQ_EPMD_PORT ] && recorded "$dir/epmd.pid" >/dev/null && continue
-        set_setting "$name" "$(free_port)"
+        port="$(free_port)" || exit
+        set_setting "$name" "$port"
     done
 }
 
@@ -95,7 +96,6 @@ start() {
     make_dir "$user" "$service"
     for attempt in 1 2 3; do
         if [ -n "$keep" ]; then
-            name="${!ports%% *}"
             for name in "${!ports}"; do
                 [ "$name" = RABBITMQ_EPMD_PORT ] && recorded "$dir/epmd.pid" >/dev/null && continue
                 ! port_taken "$(setting "$name")" ||
