@@ -3,6 +3,7 @@
 
 pub mod archivist;
 pub mod runner;
+pub mod step_log;
 mod actor;
 mod shard_task;
 mod schedule;

@@ -10,6 +10,7 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use crate::lease::{LeaseClock, LeaseKeeper};
+use crate::step_log::StepLog;
 
 /// The ports of a runner.
 #[derive(Clone)]
@@ -27,7 +28,7 @@ pub struct RunnerDeps {
 }
 
 /// Settings of a runner. Times in milliseconds.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct RunnerConfig {
     pub worker: WorkerId,
     pub host: String,
@@ -43,6 +44,8 @@ pub struct RunnerConfig {
     pub live_sessions_max: usize,
     /// A running step gets this long on a drain.
     pub drain_grace_ms: u64,
+    /// Where executions of steps are noted, if anywhere.
+    pub step_log: Option<Arc<StepLog>>,
 }
 
 impl RunnerConfig {
@@ -59,6 +62,7 @@ impl RunnerConfig {
             idle_evict_ms: limits::IDLE_EVICT_MS,
             live_sessions_max: limits::LIVE_SESSIONS_MAX,
             drain_grace_ms: limits::DESTROY_GRACE_MS,
+            step_log: None,
         }
     }
 }

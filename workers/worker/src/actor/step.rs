@@ -35,6 +35,9 @@ impl Live {
             return Ok(());
         }
         let start = self.session.begin_step(self.context.now_ms());
+        if let Some(log) = &self.context.shared.config.step_log {
+            log.note(&self.session.key.session_id, start.iteration);
+        }
         if let Some(key) = self.in_doubt.take() {
             return self.surface_doubt(start, key);
         }
