@@ -25,6 +25,6 @@ pub use journal::{Journal, JournalLag};
 pub use leases::{Lease, Leases, ShardInfo, WorkerInfo};
 pub use ledger::{Accepted, Ledger, LedgerStats, Pending, Refusal, Verdict};
 pub use live::{Live, Notice, Subscription};
-pub use queue::{Content, Deliveries, Delivery, Queue};
+pub use queue::{Content, Deliveries, Delivery, Foreign, Queue};
 pub use sessions::{SessionQuery, Sessions};
 pub use tokens::{Scope, TokenRow, Tokens};

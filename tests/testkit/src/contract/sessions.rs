@@ -14,6 +14,7 @@ pub async fn suite(make: &impl AsyncFn() -> Ports) {
     filters_combine(&make().await).await;
     agents_have_their_newest_session(&make().await).await;
     due_sessions_come_in_order(&make().await).await;
+    heads_are_walked_and_made_due(&make().await).await;
     statuses_are_counted(&make().await).await;
     namespaces_never_mix(&make().await).await;
 }
@@ -178,6 +179,45 @@ async fn due_sessions_come_in_order(ports: &Ports) {
     let epoch = ports.own(shard, &owner).await;
     ports.commit_one(&owner, with_head(next_commit(&row, epoch, 1), |head| head.wake_at_ms = None)).await;
     assert_eq!(due(2_000, None, 100).await, expected[1..]);
+}
+
+async fn heads_are_walked_and_made_due(ports: &Ports) {
+    let owner = worker("w1");
+    let mut lost = None;
+    for (session, wake, status) in [
+        ("s1", Some(5_000), SessionStatus::Running),
+        ("s2", None, SessionStatus::Running),
+        ("s3", None, SessionStatus::Completed),
+    ] {
+        let row = ports.created(session, "agent").await;
+        let epoch = ports.own(row.shard, &owner).await;
+        let commit = with_head(next_commit(&row, epoch, 1), |head| (head.wake_at_ms, head.status) = (wake, status));
+        ports.commit_one(&owner, commit).await;
+        if session == "s2" {
+            lost = Some(ports.row(&row.key).await);
+        }
+    }
+    let heads = async |after, limit| ports.sessions.heads(after, limit).await.expect("heads");
+    let all = heads(None, 100).await;
+    assert_eq!(all.iter().map(|(key, _)| key.clone()).collect::<Vec<_>>(), ["s1", "s2", "s3"].map(key));
+    assert_eq!(all[1].1, ports.row(&key("s2")).await.head);
+    assert_eq!(heads(Some(&key("s1")), 1).await, all[1..2], "pages neither skip nor repeat");
+
+    let lost = lost.expect("s2 is there");
+    let offset = lost.head.next_offset;
+    let rearm = async |name: &str, offset| ports.sessions.rearm(&key(name), offset).await.expect("an answer");
+    assert!(!rearm("s1", all[0].1.next_offset).await, "it has a wake time");
+    assert!(!rearm("s2", offset + 1).await, "something was committed since");
+    assert!(!rearm("s3", all[2].1.next_offset).await, "it is at rest");
+    assert!(!rearm("none", 1).await);
+    assert!(rearm("s2", offset).await && !rearm("s2", offset).await, "once is enough");
+    let due = ports.sessions.due(lost.shard, i64::MAX, None, 10).await.expect("due sessions");
+    assert!(due.iter().any(|(_, due)| *due == lost.key), "its owner finds it");
+    assert!(heads(None, 100).await[1].1.wake_at_ms.is_some(), "what is due is what is walked");
+    // The commit after it replaces the wake time.
+    let epoch = ports.own(lost.shard, &owner).await;
+    ports.commit_one(&owner, with_head(next_commit(&lost, epoch, 1), |head| head.wake_at_ms = Some(7))).await;
+    assert_eq!(heads(Some(&key("s1")), 1).await[0].1.wake_at_ms, Some(7));
 }
 
 async fn statuses_are_counted(ports: &Ports) {

@@ -53,6 +53,10 @@ impl<P: Leases + ?Sized> Leases for Unreliable<P> {
         self.faults.call(Port::Leases, "leases.release_all", self.inner.release_all()).await
     }
 
+    async fn release_gone(&self) -> Result<Vec<WorkerId>, Failure> {
+        self.faults.call(Port::Leases, "leases.release_gone", self.inner.release_gone()).await
+    }
+
     async fn shards(&self) -> Result<Vec<ShardInfo>, Failure> {
         self.faults.call(Port::Leases, "leases.shards", self.inner.shards()).await
     }

@@ -37,7 +37,8 @@ pub trait Leases: Send + Sync {
     /// The number of shards, fixed at installation.
     async fn shard_count(&self) -> Result<u16, Failure>;
 
-    /// Registers a worker or renews its registration. Returns whether it was told to drain.
+    /// Registers a worker or renews its registration. Returns whether it was told to drain. A store
+    /// that can (see [`Self::release_gone`]) takes note of the process that asks.
     async fn heartbeat(&self, info: &WorkerInfo) -> Result<bool, Failure>;
 
     /// Workers with a heartbeat younger than `max_age_ms`.
@@ -70,6 +71,13 @@ pub trait Leases: Send + Sync {
     /// Ends every lease, of shards and of roles: for an embedded fleet, which holds its data
     /// directory exclusively.
     async fn release_all(&self) -> Result<(), Failure>;
+
+    /// Ends registration and leases of every worker whose process the store knows to be gone,
+    /// because what it held open for it has closed: takes milliseconds, where a lease takes seconds.
+    /// Returns whose. A store that sees no processes returns nothing, and the leases run out.
+    async fn release_gone(&self) -> Result<Vec<WorkerId>, Failure> {
+        Ok(Vec::new())
+    }
 
     async fn shards(&self) -> Result<Vec<ShardInfo>, Failure>;
 }

@@ -55,6 +55,13 @@ pub struct Delivery {
 pub enum Content {
     /// What this fleet published itself: it is in the ledger.
     Action(Action),
-    /// Bytes that somebody else put on the queue; nothing about them is checked but their size.
-    Foreign(Vec<u8>),
+    /// What somebody else put on the queue; nothing about it is checked but its size.
+    Foreign(Foreign),
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Foreign {
+    pub body: Vec<u8>,
+    /// The sender's own name of this message, if it gave one: the same when it is delivered again.
+    pub message_id: Option<String>,
 }

@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 use schemas::api::SessionFilter;
 use schemas::id::{AgentId, Namespace, SessionId, SessionKey, Shard};
-use schemas::session::SessionRow;
+use schemas::session::{Head, SessionRow};
 
 use crate::failure::Failure;
 
@@ -44,6 +44,14 @@ pub trait Sessions: Send + Sync {
         after: Option<(i64, SessionKey)>,
         limit: usize,
     ) -> Result<Vec<(i64, SessionKey)>, Failure>;
+
+    /// Heads of all sessions in key order after `after`, at most `limit`; no index but the key's.
+    async fn heads(&self, after: Option<&SessionKey>, limit: usize) -> Result<Vec<(SessionKey, Head)>, Failure>;
+
+    /// Makes a session due now by the store's own clock: one that is not at rest, has no wake time
+    /// and still has `next_offset` as next offset. Writes nothing but the wake time that [`Self::due`]
+    /// goes by: the owner's next commit replaces it. Returns whether it did.
+    async fn rearm(&self, key: &SessionKey, next_offset: u64) -> Result<bool, Failure>;
 
     /// Number of sessions per status, over all namespaces.
     async fn count_by_status(&self) -> Result<Vec<(schemas::session::SessionStatus, u64)>, Failure>;

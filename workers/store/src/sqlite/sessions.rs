@@ -5,7 +5,7 @@ use domain::failure::Failure;
 use domain::ports::{SessionQuery, Sessions};
 use schemas::id::{AgentId, Namespace, SessionKey, Shard};
 use schemas::json::Json;
-use schemas::session::{SessionRow, SessionStatus};
+use schemas::session::{Head, SessionRow, SessionStatus};
 use sqlx::sqlite::SqliteRow;
 
 use super::SqliteStore;
@@ -193,6 +193,14 @@ impl Sessions for SqliteStore {
             .await
             .map_err(failure)?;
         rows.iter().map(|row| Ok((get(row, "wake_at_ms")?, key(row)?))).collect()
+    }
+
+    async fn heads(&self, after: Option<&SessionKey>, limit: usize) -> Result<Vec<(SessionKey, Head)>, Failure> {
+        self.walk_heads(after, limit).await
+    }
+
+    async fn rearm(&self, key: &SessionKey, next_offset: u64) -> Result<bool, Failure> {
+        self.set_due(key, next_offset).await
     }
 
     async fn count_by_status(&self) -> Result<Vec<(SessionStatus, u64)>, Failure> {

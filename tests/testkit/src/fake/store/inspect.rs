@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use domain::effect::{EffectRow, EffectState};
 use schemas::action::Lane;
-use schemas::id::{ActionId, SessionKey};
+use schemas::id::{ActionId, SessionKey, WorkerId};
 use schemas::record::{Entry, JournalRow};
 use schemas::session::SessionRow;
 
@@ -28,6 +28,16 @@ impl MemStore {
 
     pub fn journal_rows(&self) -> Vec<JournalRow> {
         self.transaction().journal.values().cloned().collect()
+    }
+
+    /// Sessions that were found without a cause and made due again.
+    pub fn rearmed(&self) -> Vec<SessionKey> {
+        self.transaction().rearmed.clone()
+    }
+
+    /// The process of a worker ends, and the database sees its connections close.
+    pub fn process_ended(&self, worker: WorkerId) {
+        self.transaction().gone.insert(worker);
     }
 
     /// Every commit since the beginning.

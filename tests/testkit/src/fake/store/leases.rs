@@ -121,6 +121,18 @@ impl Leases for MemStore {
         Ok(())
     }
 
+    async fn release_gone(&self) -> Result<Vec<WorkerId>, Failure> {
+        let mut state = self.transaction();
+        let gone: Vec<WorkerId> = state.workers.keys().filter(|id| state.gone.contains(id)).cloned().collect();
+        for worker in &gone {
+            state.workers.remove(worker);
+            for rec in state.shards.iter_mut().filter(|rec| rec.owner.as_ref() == Some(worker)) {
+                rec.owner = None;
+            }
+        }
+        Ok(gone)
+    }
+
     async fn shards(&self) -> Result<Vec<ShardInfo>, Failure> {
         let now = self.now_ms();
         let state = self.transaction();

@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use domain::failure::Failure;
 use domain::ports::{SessionQuery, Sessions};
 use schemas::id::{AgentId, Namespace, SessionKey, Shard};
-use schemas::session::{SessionRow, SessionStatus};
+use schemas::session::{Head, SessionRow, SessionStatus};
 
 use super::MemStore;
 
@@ -72,6 +72,25 @@ impl Sessions for MemStore {
         found.sort();
         found.truncate(limit);
         Ok(found)
+    }
+
+    async fn heads(&self, after: Option<&SessionKey>, limit: usize) -> Result<Vec<(SessionKey, Head)>, Failure> {
+        let state = self.transaction();
+        let rows = state.sessions.values().filter(|row| after.is_none_or(|after| row.key > *after));
+        Ok(rows.take(limit).map(|row| (row.key.clone(), row.head.clone())).collect())
+    }
+
+    async fn rearm(&self, key: &SessionKey, next_offset: u64) -> Result<bool, Failure> {
+        let now = self.now_ms();
+        let mut state = self.transaction();
+        let Some(row) = state.sessions.get_mut(key) else { return Ok(false) };
+        let head = &mut row.head;
+        if head.status.is_at_rest() || head.wake_at_ms.is_some() || head.next_offset != next_offset {
+            return Ok(false);
+        }
+        head.wake_at_ms = Some(now);
+        state.rearmed.push(key.clone());
+        Ok(true)
     }
 
     async fn count_by_status(&self) -> Result<Vec<(SessionStatus, u64)>, Failure> {

@@ -1,6 +1,6 @@
 //! The tables.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use domain::commit::Settled;
@@ -88,6 +88,10 @@ pub(super) struct State {
     pub tokens: BTreeMap<String, TokenRow>,
     pub commit_log: Vec<Committed>,
     pub claim_log: Vec<Claimed>,
+    /// Sessions that had to be made due again, for the oracle alone.
+    pub rearmed: Vec<SessionKey>,
+    /// Workers whose process has ended, as the database sees it.
+    pub gone: BTreeSet<WorkerId>,
     pub fenced: u64,
     pub conflicts: u64,
 }
@@ -108,6 +112,8 @@ impl State {
             tokens: BTreeMap::new(),
             commit_log: Vec::new(),
             claim_log: Vec::new(),
+            rearmed: Vec::new(),
+            gone: BTreeSet::new(),
             fenced: 0,
             conflicts: 0,
         }

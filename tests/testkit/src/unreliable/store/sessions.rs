@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use domain::failure::Failure;
 use domain::ports::{SessionQuery, Sessions};
 use schemas::id::{AgentId, Namespace, SessionKey, Shard};
-use schemas::session::{SessionRow, SessionStatus};
+use schemas::session::{Head, SessionRow, SessionStatus};
 
 use crate::unreliable::{Port, Unreliable};
 
@@ -39,6 +39,14 @@ impl<P: Sessions + ?Sized> Sessions for Unreliable<P> {
         limit: usize,
     ) -> Result<Vec<(i64, SessionKey)>, Failure> {
         self.faults.call(Port::Sessions, "sessions.due", self.inner.due(shard, until_ms, after, limit)).await
+    }
+
+    async fn heads(&self, after: Option<&SessionKey>, limit: usize) -> Result<Vec<(SessionKey, Head)>, Failure> {
+        self.faults.call(Port::Sessions, "sessions.heads", self.inner.heads(after, limit)).await
+    }
+
+    async fn rearm(&self, key: &SessionKey, next_offset: u64) -> Result<bool, Failure> {
+        self.faults.call(Port::Sessions, "sessions.rearm", self.inner.rearm(key, next_offset)).await
     }
 
     async fn count_by_status(&self) -> Result<Vec<(SessionStatus, u64)>, Failure> {
