@@ -39,6 +39,7 @@ pub fn run(root: &Path) -> Result<()> {
     findings.extend(files.iter().flat_map(words::check));
     findings.extend(contracts::runbooks(&files));
     findings.extend(contracts::metrics(&files));
+    findings.extend(contracts::watched(&files));
     findings.extend(contracts::migrations(&files));
     let median = rust::median_lines(&sources);
     if median > rust::MEDIAN_LINES_MAX {

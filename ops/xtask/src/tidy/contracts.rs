@@ -1,11 +1,16 @@
-//! Things that two places must agree on: codes and runbooks, metrics and their help, migrations
-//! and their numbers.
+//! Things that two places must agree on: codes and runbooks, metrics and their help, metrics and
+//! the dashboards that show them, migrations and their numbers.
 
 use super::{Finding, Text};
 
 const CODES: &str = "schemas/src/problem.rs";
 const METRICS: &str = "schemas/src/telemetry.rs";
 const HELP: &str = "workers/host/src/metrics.rs";
+/// Whoever asks for metrics by name: dashboards, scaling rules.
+const WATCHERS: &[&str] = &["ops/dashboards/", "ops/k8s/"];
+/// What every metric's name starts with, and what the text format appends to a histogram's.
+const PREFIX: &str = "stepfleet_";
+const HISTOGRAM_PARTS: &[&str] = &["_bucket", "_sum", "_count"];
 
 /// Every problem code has a page, and every page a code.
 pub fn runbooks(files: &[Text]) -> Vec<Finding> {
@@ -33,6 +38,24 @@ pub fn metrics(files: &[Text]) -> Vec<Finding> {
         .filter(|name| !help.contains(&format!("!({name},")))
         .map(|name| Finding::new(METRICS, 0, format!("metric {name} is not described in {HELP}")))
         .collect()
+}
+
+/// Every metric that is asked for exists: a panel of a misspelt one stays empty for ever.
+pub fn watched(files: &[Text]) -> Vec<Finding> {
+    let known: Vec<&str> = text_of(files, METRICS).split('"').filter(|text| text.starts_with(PREFIX)).collect();
+    let mut findings = Vec::new();
+    for file in files.iter().filter(|file| WATCHERS.iter().any(|folder| file.path.starts_with(folder))) {
+        for (index, line) in file.text.lines().enumerate() {
+            let words = line.split(|c: char| !(c.is_ascii_alphanumeric() || c == '_'));
+            for word in words.filter(|word| word.starts_with(PREFIX)) {
+                let whole = HISTOGRAM_PARTS.iter().find_map(|part| word.strip_suffix(part));
+                if !known.iter().any(|name| *name == word || Some(*name) == whole) {
+                    findings.push(Finding::new(&file.path, index + 1, format!("{METRICS} has no metric {word}")));
+                }
+            }
+        }
+    }
+    findings
 }
 
 /// `migrations/<dialect>/NNNN_name.sql`, from 0001 without gaps.
@@ -93,6 +116,16 @@ mod tests {
         let found = metrics(&files(&[(METRICS, names), (HELP, "describe_counter!(A, count, \"x\");")]));
         assert_eq!(found.len(), 1);
         assert!(found[0].what.contains("metric B"));
+    }
+
+    #[test]
+    fn a_metric_that_nobody_records_is_found_on_a_dashboard() {
+        let names = "pub mod metric {\n    pub const A: &str = \"stepfleet_a_seconds\";\n}\n";
+        let panel = "x\n\"rate(stepfleet_a_seconds_bucket[1m]) / stepfleet_a_seconds_count\"\n\"stepfleet_b\"\n";
+        let found =
+            watched(&files(&[(METRICS, names), ("ops/dashboards/x.json", panel), ("docs/x.md", "stepfleet_c")]));
+        assert_eq!(found.len(), 1);
+        assert!(found[0].line == 3 && found[0].what.contains("stepfleet_b"));
     }
 
     #[test]
