@@ -57,6 +57,8 @@ launch() {
     ) </dev/null >>"$log" 2>&1 &
     # Gone already if it failed at once; the wait for readiness tells.
     record "$file" $! || rm -f "$file"
+    # The shell need not report how it ends.
+    disown $! 2>/dev/null
 }
 
 # A process and all its descendants, the root first.
