@@ -21,7 +21,9 @@ class Stepfleet(b.Adapter):
 
     def __init__(self, system):
         self.system = system
-        self.variant = os.environ["VARIANT"] if system.has_server is False else f"fleet w{system.count}"
+        self.variant = os.environ["VARIANT"]
+        if system.has_server and system.count > 1:
+            self.variant += f" w{system.count}"
         for name in ("fresh", "groups", "disk", "start_server", "stop_server", "start_workers", "stop_workers",
                      "kill_workers", "kill_server"):
             setattr(self, name, getattr(system, name, None))
