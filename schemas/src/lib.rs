@@ -5,6 +5,7 @@ pub mod action;
 pub mod api;
 pub mod event;
 pub mod frame;
+pub mod hint;
 pub mod id;
 pub mod json;
 pub mod limits;

@@ -1,4 +1,4 @@
-//! Names on the broker (frozen, DESIGN 3), in one place.
+//! Names on the broker (frozen, DESIGN 3), in one place, and what marks a message as the fleet's.
 
 use crate::action::Lane;
 use crate::id::Shard;
@@ -8,6 +8,16 @@ pub const EXCHANGE_EVENTS: &str = "stepfleet.events";
 pub const QUEUE_INGRESS: &str = "stepfleet.ingress";
 pub const QUEUE_DEAD: &str = "stepfleet.dead";
 
+/// `app_id` of everything that the fleet itself publishes.
+pub const APP_ID: &str = "stepfleet";
+/// `type` of an action on the queue: JSON of [`crate::action::Action`]. The number changes with its shape.
+pub const TYPE_ACTION: &str = "action.v1";
+/// `type` of live hints: JSON of [`crate::hint::Hints`].
+pub const TYPE_HINTS: &str = "hints.v1";
+
+/// Hints travel in this many parts, so that a gateway is told only of what somebody watches.
+pub const EVENT_PARTS: u16 = 64;
+
 /// Queue and routing key of one lane of a shard.
 pub fn shard_queue(shard: Shard, lane: Lane) -> String {
     format!("stepfleet.shard.{shard}.{}", lane.as_str())
@@ -16,4 +26,9 @@ pub fn shard_queue(shard: Shard, lane: Lane) -> String {
 /// Queue of the tasks of an executor pool.
 pub fn task_queue(pool: &str) -> String {
     format!("stepfleet.tasks.{pool}")
+}
+
+/// Routing key of the hints of one part.
+pub fn event_key(part: u16) -> String {
+    format!("part.{part}")
 }

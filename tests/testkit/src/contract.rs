@@ -12,6 +12,7 @@ pub mod commits;
 pub mod journal;
 pub mod leases;
 pub mod ledger;
+pub mod queue;
 pub mod sessions;
 pub mod tokens;
 

@@ -2,8 +2,10 @@
 
 use std::sync::Arc;
 
+use async_trait::async_trait;
+use testkit::contract::queue::Carrier;
 use testkit::contract::{self, Ports, SHARDS};
-use testkit::fake::{MemStore, SimClock};
+use testkit::fake::{FaultyQueue, MemStore, SimClock};
 
 async fn ports() -> Ports {
     Ports::of(MemStore::new(SHARDS, Arc::new(SimClock::new())))
@@ -37,4 +39,24 @@ async fn leases() {
 #[tokio::test(start_paused = true)]
 async fn tokens() {
     contract::tokens::suite(&ports).await;
+}
+
+struct Anybody(FaultyQueue);
+
+#[async_trait]
+impl contract::queue::Stranger for Anybody {
+    async fn put(&self, queue: &str, body: &[u8]) {
+        self.0.put(queue, body.to_vec());
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn queue() {
+    let queue = FaultyQueue::reliable();
+    let carrier = Carrier {
+        queue: Arc::new(queue.clone()),
+        dead: Arc::new(queue.clone()),
+        stranger: Some(Arc::new(Anybody(queue))),
+    };
+    contract::queue::suite(&carrier).await;
 }

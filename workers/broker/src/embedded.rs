@@ -1,6 +1,8 @@
 //! The queue of an embedded fleet: bounded channels in this process. What does not fit is not
 //! queued at all; its owner finds it in the ledger, as when a broker is down (DESIGN 3).
 
+mod live;
+
 use std::collections::HashMap;
 use std::sync::Mutex;
 
@@ -11,6 +13,8 @@ use schemas::action::{Action, Lane};
 use schemas::id::Shard;
 use schemas::limits::DELIVERIES_MAX;
 use tokio::sync::mpsc;
+
+pub use live::EmbeddedLive;
 
 /// One channel per lane of a shard; made when the owner begins to consume.
 #[derive(Default)]

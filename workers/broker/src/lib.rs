@@ -1,8 +1,10 @@
 //! The queue between those who accept actions and those who own their shards, and the way of live
-//! notices back.
+//! notices back: within one process, and over RabbitMQ.
 
 mod embedded;
-mod live;
+mod rabbit;
+#[cfg(test)]
+mod samples;
 
-pub use embedded::EmbeddedQueue;
-pub use live::EmbeddedLive;
+pub use embedded::{EmbeddedLive, EmbeddedQueue};
+pub use rabbit::Rabbit;

@@ -1,12 +1,19 @@
 //! Key to shard, and which worker should own which shard.
 
-use schemas::id::{ConversationId, SessionId, Shard, WorkerId};
+use schemas::id::{ConversationId, SessionId, SessionKey, Shard, WorkerId};
+use schemas::topology::EVENT_PARTS;
 use xxhash_rust::xxh3::xxh3_64;
 
 /// The shard of a session: by its conversation if bound to one, else by itself (DESIGN 3).
 pub fn shard_of(session: &SessionId, conversation: Option<&ConversationId>, shards: u16) -> Shard {
     let key = conversation.map_or(session.as_str(), ConversationId::as_str);
     Shard((xxh3_64(key.as_bytes()) % u64::from(shards)) as u16)
+}
+
+/// The part of the live hints that a session belongs to. Not its shard: who watches a session
+/// knows only its key.
+pub fn event_part(key: &SessionKey) -> u16 {
+    (xxh3_64(key.to_string().as_bytes()) % u64::from(EVENT_PARTS)) as u16
 }
 
 /// The worker that should own a shard: highest random weight, so that a change of membership

@@ -1,6 +1,9 @@
-//! A queue that does all that a broker may do to its users: it loses, repeats, delays and reorders
-//! deliveries, loses confirms, drops channels, lets a replaced consumer linger, and is away at times.
+//! A queue that does all that RabbitMQ may do to its users: it loses, repeats, delays and reorders
+//! deliveries, gives back what a lost consumer held, loses confirms, drops channels, lets a replaced
+//! consumer linger, buries what came back too often, and is away at times.
 
+mod consumer;
+mod grave;
 mod lane;
 
 use std::collections::BTreeMap;
@@ -10,13 +13,16 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use domain::failure::Failure;
-use domain::ports::{Deliveries, Queue};
+use domain::ports::{Content, DeadLetter, DeadLetters, Deliveries, Foreign, Queue};
 use schemas::action::{Action, Lane};
 use schemas::id::Shard;
+use schemas::topology::{QUEUE_INGRESS, shard_queue};
 use tokio::time::Instant;
 
 use crate::dice::Dice;
-use lane::{Consumer, LaneState, SharedLane};
+use consumer::Consumer;
+use grave::Grave;
+use lane::{HandOver, SharedLane};
 
 /// Probabilities per delivery or call, and bounds of delays.
 #[derive(Debug, Clone)]
@@ -35,8 +41,14 @@ pub struct QueueFaults {
     pub lost_confirm: f64,
     /// The consumer's channel breaks instead of delivering.
     pub lost_channel: f64,
-    /// A replaced consumer goes on receiving a part of the messages for this long.
+    /// A replaced consumer stays for this long, and the new one waits for its end …
     pub linger_ms: Range<u64>,
+    /// … unless it gets messages at once, while the replaced one still holds some.
+    pub overlap: f64,
+    /// Deliveries that a consumer may hold. When it shrinks, what comes back is out of order.
+    pub prefetch: Range<u64>,
+    /// Returns after which a message is dead.
+    pub delivery_limit: u32,
 }
 
 impl QueueFaults {
@@ -49,6 +61,9 @@ impl QueueFaults {
         lost_confirm: 0.0,
         lost_channel: 0.0,
         linger_ms: 0..1,
+        overlap: 0.0,
+        prefetch: 256..257,
+        delivery_limit: 1_000,
     };
 }
 
@@ -60,7 +75,9 @@ const LANE_MAX: usize = 4_096;
 pub struct FaultyQueue {
     faults: Arc<Mutex<QueueFaults>>,
     dice: Dice,
-    lanes: Arc<Mutex<BTreeMap<(Shard, Lane), SharedLane>>>,
+    /// By the name of their queue.
+    lanes: Arc<Mutex<BTreeMap<String, SharedLane>>>,
+    grave: Grave,
     away_until: Arc<Mutex<Option<Instant>>>,
     published: Arc<Mutex<Vec<Action>>>,
 }
@@ -71,6 +88,7 @@ impl FaultyQueue {
             faults: Arc::new(Mutex::new(faults)),
             dice,
             lanes: Arc::default(),
+            grave: Grave::default(),
             away_until: Arc::default(),
             published: Arc::default(),
         }
@@ -100,8 +118,24 @@ impl FaultyQueue {
         lock(&self.published).clone()
     }
 
-    fn lane(&self, shard: Shard, lane: Lane) -> SharedLane {
-        lock(&self.lanes).entry((shard, lane)).or_default().clone()
+    /// Somebody who is not of the fleet puts bytes on a queue.
+    pub fn put(&self, queue: &str, body: Vec<u8>) {
+        self.lane(queue).push(Instant::now(), Content::Foreign(Foreign { body, message_id: None }));
+    }
+
+    fn lane(&self, queue: &str) -> SharedLane {
+        let fresh = || SharedLane::new(queue.to_owned(), self.grave.clone());
+        lock(&self.lanes).entry(queue.to_owned()).or_insert_with(fresh).clone()
+    }
+
+    fn open(&self, queue: &str) -> Result<Box<dyn Deliveries>, Failure> {
+        self.check_up()?;
+        let faults = lock(&self.faults).clone();
+        let linger = Duration::from_millis(self.dice.range(faults.linger_ms.clone()));
+        let hand_over = HandOver { until: Instant::now() + linger, overlaps: self.dice.chance(faults.overlap) };
+        let lane = self.lane(queue);
+        let id = lane.attach(hand_over);
+        Ok(Box::new(Consumer::new(lane, id, self.dice.clone(), &faults)))
     }
 
     fn check_up(&self) -> Result<(), Failure> {
@@ -112,7 +146,7 @@ impl FaultyQueue {
     }
 
     fn enqueue(&self, action: &Action, faults: &QueueFaults) -> Result<(), Failure> {
-        let lane = self.lane(action.shard, action.lane());
+        let lane = self.lane(&shard_queue(action.shard, action.lane()));
         if lane.len() >= LANE_MAX {
             return Err(Failure::unavailable("the lane is full"));
         }
@@ -123,7 +157,7 @@ impl FaultyQueue {
         for _ in 0..copies {
             let straggles = self.dice.chance(faults.straggle);
             let delay = self.dice.range(if straggles { faults.straggle_ms.clone() } else { faults.delay_ms.clone() });
-            lane.push(Instant::now() + Duration::from_millis(delay), action.clone());
+            lane.push(Instant::now() + Duration::from_millis(delay), Content::Action(action.clone()));
         }
         Ok(())
     }
@@ -145,17 +179,11 @@ impl Queue for FaultyQueue {
     }
 
     async fn consume(&self, shard: Shard, lane: Lane) -> Result<Box<dyn Deliveries>, Failure> {
-        self.check_up()?;
-        let faults = lock(&self.faults).clone();
-        let linger = Duration::from_millis(self.dice.range(faults.linger_ms));
-        let shared = self.lane(shard, lane);
-        let generation = shared.attach(Instant::now() + linger);
-        Ok(Box::new(Consumer::new(shared, generation, self.dice.clone(), faults.lost_channel)))
+        self.open(&shard_queue(shard, lane))
     }
 
     async fn consume_ingress(&self) -> Result<Box<dyn Deliveries>, Failure> {
-        self.check_up()?;
-        Ok(Box::new(Consumer::new(SharedLane::default(), 0, self.dice.clone(), 0.0)))
+        self.open(QUEUE_INGRESS)
     }
 
     async fn ping(&self) -> Result<(), Failure> {
@@ -167,8 +195,27 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl Default for SharedLane {
-    fn default() -> Self {
-        Self::of(LaneState::default())
+#[async_trait]
+impl DeadLetters for FaultyQueue {
+    async fn list(&self, limit: usize) -> Result<Vec<DeadLetter>, Failure> {
+        self.check_up()?;
+        Ok(self.grave.letters().into_iter().take(limit).collect())
+    }
+
+    async fn get(&self, id: &str) -> Result<Option<DeadLetter>, Failure> {
+        self.check_up()?;
+        Ok(self.grave.letters().into_iter().find(|letter| letter.id == id))
+    }
+
+    async fn redrive(&self, id: &str) -> Result<bool, Failure> {
+        self.check_up()?;
+        let Some((origin, content)) = self.grave.dig_up(id) else { return Ok(false) };
+        self.lane(&origin).push(Instant::now(), content);
+        Ok(true)
+    }
+
+    async fn discard(&self, id: &str) -> Result<bool, Failure> {
+        self.check_up()?;
+        Ok(self.grave.dig_up(id).is_some())
     }
 }

@@ -1,26 +1,9 @@
 //! The embedded queue under overflow and change of consumer.
 
 use super::*;
-use schemas::action::{ActionType, Urgency};
-use schemas::id::{ActionId, AgentId, Namespace, SessionId};
-use schemas::json::Json;
 
 fn action(n: u64) -> Action {
-    Action {
-        namespace: Namespace::default_ns(),
-        action_id: ActionId::parse(&format!("a{n}")).unwrap(),
-        kind: ActionType::Input,
-        session_id: SessionId::parse("s").unwrap(),
-        agent_id: AgentId::parse("g").unwrap(),
-        conversation_id: None,
-        shard: Shard(3),
-        session_seq: n,
-        urgency: Urgency::Normal,
-        actor: "test".into(),
-        payload: Json::null(),
-        metadata: Json::null(),
-        accepted_at_ms: 0,
-    }
+    crate::samples::action(3, n)
 }
 
 fn seq(delivery: Option<Delivery>) -> u64 {

@@ -1,73 +1,144 @@
-//! One lane of one shard: messages by due time, and the consumers that compete for them.
+//! One queue of the broker: what waits in it, what was given back, and who may take it. Follows
+//! RabbitMQ's quorum queues with a single active consumer, including their surprises.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use async_trait::async_trait;
-use domain::failure::Failure;
-use domain::ports::{Content, Deliveries, Delivery};
-use schemas::action::Action;
+use domain::ports::Content;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-use crate::dice::Dice;
+use super::grave::Grave;
+
+/// A message and its way so far.
+#[derive(Debug, Clone)]
+pub struct Message {
+    pub number: u64,
+    pub content: Content,
+    /// How often it was given back.
+    pub returns: u32,
+}
 
 #[derive(Clone)]
 pub struct SharedLane(Arc<(Mutex<LaneState>, Notify)>);
 
-#[derive(Default)]
-pub struct LaneState {
+struct LaneState {
+    name: String,
+    grave: Grave,
     /// By due time, then by arrival.
-    waiting: BTreeMap<(Option<Instant>, u64), Action>,
+    waiting: BTreeMap<(Instant, u64), Message>,
+    /// Given back: before all that waits, in the order of giving back.
+    returned: VecDeque<Message>,
     counter: u64,
     /// The newest consumer.
-    generation: u64,
-    /// Until when older consumers get a share.
-    linger_until: Option<Instant>,
-    /// Consumers at or below this generation have lost their channel.
+    newest: u64,
+    /// Those whose owner has not left.
+    present: BTreeSet<u64>,
+    hand_over: Option<HandOver>,
+    /// Consumers up to this one have lost their channel.
     broken: u64,
 }
 
+/// How the newest consumer comes after the one before it.
+#[derive(Debug, Clone, Copy)]
+pub struct HandOver {
+    /// When the older one is gone at the latest.
+    pub until: Instant,
+    /// The newer one gets messages while the older still holds some, which come back late (what a
+    /// cancelled consumer or a partition does). Else it waits for the older one's end.
+    pub overlaps: bool,
+}
+
+/// What a consumer finds.
+pub enum Look {
+    Gone,
+    Found(Message),
+    /// Nothing before this time.
+    Wait(Option<Instant>),
+}
+
 impl SharedLane {
-    pub fn of(state: LaneState) -> Self {
+    pub fn new(name: String, grave: Grave) -> Self {
+        let state = LaneState {
+            name,
+            grave,
+            waiting: BTreeMap::new(),
+            returned: VecDeque::new(),
+            counter: 0,
+            newest: 0,
+            present: BTreeSet::new(),
+            hand_over: None,
+            broken: 0,
+        };
         Self(Arc::new((Mutex::new(state), Notify::new())))
     }
 
-    pub fn push(&self, due: Instant, action: Action) {
+    pub fn push(&self, due: Instant, content: Content) {
         let mut state = self.lock();
         state.counter += 1;
-        let place = (Some(due), state.counter);
-        state.waiting.insert(place, action);
+        let number = state.counter;
+        state.waiting.insert((due, number), Message { number, content, returns: 0 });
         drop(state);
         self.wake();
     }
 
     pub fn len(&self) -> usize {
-        self.lock().waiting.len()
+        let state = self.lock();
+        state.waiting.len() + state.returned.len()
     }
 
-    /// Registers the newest consumer; the older ones end at the given time.
-    pub fn attach(&self, linger_until: Instant) -> u64 {
+    /// Registers the newest consumer.
+    pub fn attach(&self, hand_over: HandOver) -> u64 {
         let mut state = self.lock();
-        state.generation += 1;
-        state.linger_until = Some(linger_until);
-        let generation = state.generation;
+        state.newest += 1;
+        let newest = state.newest;
+        state.present.insert(newest);
+        state.hand_over = Some(hand_over);
         drop(state);
         self.wake();
-        generation
+        newest
     }
 
     pub fn break_channels(&self) {
         let mut state = self.lock();
-        state.broken = state.generation;
+        state.broken = state.newest;
         drop(state);
         self.wake();
     }
 
-    fn requeue(&self, actions: impl Iterator<Item = Action>) {
-        for action in actions {
-            self.push(Instant::now(), action);
+    /// A consumer ends, and the broker takes back what it held, oldest first.
+    pub fn detach(&self, consumer: u64, held: impl Iterator<Item = Message>, limit: u32) {
+        let mut state = self.lock();
+        state.present.remove(&consumer);
+        for mut message in held {
+            message.returns += 1;
+            if message.returns > limit {
+                state.grave.bury(&state.name, &message, "given back too often");
+            } else {
+                state.returned.push_back(message);
+            }
         }
+        drop(state);
+        self.wake();
+    }
+
+    pub fn bury(&self, message: &Message, reason: &str) {
+        let state = self.lock();
+        state.grave.bury(&state.name, message, reason);
+    }
+
+    pub fn look(&self, consumer: u64) -> Look {
+        let now = Instant::now();
+        let mut state = self.lock();
+        match state.standing(consumer, now) {
+            Standing::Gone => Look::Gone,
+            Standing::Waits(until) => Look::Wait(Some(until)),
+            Standing::Active(until) => state.take(now, until),
+        }
+    }
+
+    pub fn woken(&self) -> tokio::sync::futures::Notified<'_> {
+        self.0.1.notified()
     }
 
     /// Wakes those who wait and whoever comes to wait next.
@@ -81,98 +152,45 @@ impl SharedLane {
     }
 }
 
-pub struct Consumer {
-    lane: SharedLane,
-    generation: u64,
-    unacked: BTreeMap<u64, Action>,
-    next_tag: u64,
-    dice: Dice,
-    lost_channel: f64,
-    lost: bool,
-}
-
-enum Look {
+enum Standing {
     Gone,
-    Found(Action),
-    /// Nothing before this time.
-    Wait(Option<Instant>),
+    /// Gets nothing before this time.
+    Waits(Instant),
+    /// Gets what there is, up to this time if there is one.
+    Active(Option<Instant>),
 }
 
-impl Consumer {
-    pub fn new(lane: SharedLane, generation: u64, dice: Dice, lost_channel: f64) -> Self {
-        Self { lane, generation, unacked: BTreeMap::new(), next_tag: 1, dice, lost_channel, lost: false }
-    }
-
-    fn look(&mut self) -> Look {
-        let now = Instant::now();
-        let mut state = self.lane.lock();
-        let replaced = state.generation > self.generation;
-        let lingers = replaced && state.linger_until.is_some_and(|until| now < until);
-        if self.lost || state.broken >= self.generation || (replaced && !lingers) {
-            return Look::Gone;
+impl LaneState {
+    fn standing(&self, consumer: u64, now: Instant) -> Standing {
+        let overlap = self.hand_over.filter(|hand_over| now < hand_over.until);
+        if self.broken >= consumer {
+            return Standing::Gone;
         }
-        let Some((&place, _)) = state.waiting.first_key_value() else {
-            return Look::Wait(if lingers { state.linger_until } else { None });
-        };
-        if place.0.is_some_and(|due| due > now) {
-            return Look::Wait(place.0);
+        if consumer == self.newest {
+            let older = self.newest - 1;
+            let older_is_active = self.present.contains(&older) && self.broken < older;
+            return match overlap {
+                Some(HandOver { until, overlaps: false }) if older_is_active => Standing::Waits(until),
+                _ => Standing::Active(None),
+            };
         }
-        if self.dice.chance(self.lost_channel) {
-            self.lost = true;
-            return Look::Gone;
-        }
-        match state.waiting.remove(&place) {
-            Some(action) => Look::Found(action),
-            None => Look::Gone,
-        }
-    }
-}
-
-#[async_trait]
-impl Deliveries for Consumer {
-    async fn next(&mut self) -> Option<Delivery> {
-        loop {
-            let lane = self.lane.clone();
-            let mut woken = std::pin::pin!(lane.0.1.notified());
-            woken.as_mut().enable();
-            match self.look() {
-                Look::Gone => {
-                    // The broker takes back what was not acknowledged.
-                    self.lane.requeue(std::mem::take(&mut self.unacked).into_values());
-                    return None;
-                }
-                Look::Found(action) => {
-                    let tag = self.next_tag;
-                    self.next_tag += 1;
-                    self.unacked.insert(tag, action.clone());
-                    return Some(Delivery { tag, content: Content::Action(action) });
-                }
-                Look::Wait(None) => woken.await,
-                Look::Wait(Some(until)) => {
-                    tokio::select! {
-                        biased;
-                        () = woken => {}
-                        () = tokio::time::sleep_until(until) => {}
-                    }
-                }
-            }
+        match overlap {
+            Some(hand_over) if consumer + 1 == self.newest => match hand_over.overlaps {
+                true => Standing::Waits(hand_over.until),
+                false => Standing::Active(Some(hand_over.until)),
+            },
+            _ => Standing::Gone,
         }
     }
 
-    async fn ack(&mut self, tag: u64) -> Result<(), Failure> {
-        match self.unacked.remove(&tag) {
-            Some(_) => Ok(()),
-            None => Err(Failure::unavailable("the channel is gone")),
+    fn take(&mut self, now: Instant, until: Option<Instant>) -> Look {
+        if let Some(message) = self.returned.pop_front() {
+            return Look::Found(message);
         }
-    }
-
-    async fn bury(&mut self, tag: u64, _reason: &str) -> Result<(), Failure> {
-        self.ack(tag).await
-    }
-}
-
-impl Drop for Consumer {
-    fn drop(&mut self) {
-        self.lane.requeue(std::mem::take(&mut self.unacked).into_values());
+        match self.waiting.first_entry() {
+            Some(first) if first.key().0 <= now => Look::Found(first.remove()),
+            Some(first) => Look::Wait(Some(until.map_or(first.key().0, |until| until.min(first.key().0)))),
+            None => Look::Wait(until),
+        }
     }
 }

@@ -11,7 +11,8 @@ use tokio::sync::broadcast;
 /// Notices kept for a slow subscriber; one that lags more reads the journal.
 const NOTICES_MAX: usize = 64;
 
-#[derive(Default)]
+/// Cheap to clone; clones share their subscribers.
+#[derive(Clone, Default)]
 pub struct EmbeddedLive {
     watched: Arc<Mutex<HashMap<SessionKey, broadcast::Sender<Notice>>>>,
 }
@@ -19,6 +20,11 @@ pub struct EmbeddedLive {
 impl EmbeddedLive {
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// Ends the subscriptions of the chosen sessions: their notices may have been lost.
+    pub(crate) fn interrupt(&self, chosen: impl Fn(&SessionKey) -> bool) {
+        self.watched.lock().expect("no holder panics").retain(|key, _| !chosen(key));
     }
 }
 

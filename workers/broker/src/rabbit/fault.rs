@@ -1,0 +1,64 @@
+//! What the broker's refusals mean to an operator.
+
+use domain::failure::Failure;
+use lapin::{Error, ErrorKind};
+
+/// Reply codes of AMQP 0-9-1.
+const ACCESS_REFUSED: u16 = 403;
+const PRECONDITION_FAILED: u16 = 406;
+
+/// A call that did not happen.
+pub(super) fn failure(what: &str, error: &Error) -> Failure {
+    match reply(error) {
+        Some((ACCESS_REFUSED, said)) => Failure::internal(format!(
+            "{what}: the broker refuses access ({said}); its user needs configure, write and read on ^stepfleet\\."
+        )),
+        _ => Failure::unavailable(format!("{what}: {error}")),
+    }
+}
+
+/// A queue or exchange that cannot be declared.
+pub(super) fn declaring(name: &str, error: &Error) -> Failure {
+    match reply(error) {
+        Some((PRECONDITION_FAILED, said)) => Failure::internal(format!(
+            "{name} exists on the broker with other arguments than this version declares ({said}). Stop whatever \
+             publishes to it, let it run empty, delete it with rabbitmqctl or the management page, and it is made anew"
+        )),
+        _ => failure(&format!("cannot declare {name}"), error),
+    }
+}
+
+/// Reply code and text, if the broker said no.
+fn reply(error: &Error) -> Option<(u16, &str)> {
+    match error.kind() {
+        ErrorKind::ProtocolError(said) => Some((said.get_id(), said.get_message().as_str())),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use lapin::protocol::{AMQPError, AMQPErrorKind};
+
+    fn refusal(code: u16, text: &str) -> Error {
+        let kind = AMQPErrorKind::from_id(code).unwrap();
+        ErrorKind::ProtocolError(AMQPError::new(kind, text.into())).into()
+    }
+
+    #[test]
+    fn other_arguments_are_named_with_the_remedy() {
+        let failure = declaring("stepfleet.dead", &refusal(406, "inequivalent arg 'x-max-length'"));
+        assert!(!failure.retriable);
+        for part in ["stepfleet.dead", "x-max-length", "delete it"] {
+            assert!(failure.message.contains(part), "{failure}");
+        }
+    }
+
+    #[test]
+    fn missing_rights_are_named_and_the_rest_is_worth_a_retry() {
+        let refused = declaring("stepfleet.dead", &refusal(403, "access refused for user 'x'"));
+        assert!(!refused.retriable && refused.message.contains("configure, write and read"), "{refused}");
+        assert!(failure("cannot consume", &refusal(320, "closing")).retriable);
+    }
+}

@@ -1,0 +1,211 @@
+//! The task behind a consumer: one channel, from its opening to its end. Acknowledgements are
+//! gathered for a moment, because one frame can stand for many.
+
+use std::time::Duration;
+
+use domain::failure::Failure;
+use domain::ports::Delivery;
+use futures::StreamExt;
+use futures::future::BoxFuture;
+use futures::stream::FuturesUnordered;
+use lapin::options::{BasicAckOptions, BasicConsumeOptions, BasicQosOptions, BasicRejectOptions};
+use lapin::types::FieldTable;
+use lapin::{Channel, ErrorKind};
+use tokio::time::Instant;
+
+use super::acks::{Ack, Acks, Held};
+use super::consumer::{Ends, Order, PREFETCH, Source};
+use super::link::Link;
+use super::message::{self, BODY_BYTES_MAX};
+use super::publisher::Publisher;
+use super::troubles::Troubles;
+use super::{fault, letter, topology};
+
+/// How long acknowledgements are gathered, and how many of them.
+const GATHER: Duration = Duration::from_millis(5);
+const GATHER_MAX: usize = PREFETCH as usize / 4;
+/// An owner that consumes anew at once must not spin.
+const REST: Duration = Duration::from_millis(500);
+const CLOSE_MAX: Duration = Duration::from_secs(5);
+
+pub(super) struct LaneTask {
+    pub source: Source,
+    pub link: Link,
+    pub publisher: Publisher,
+    pub troubles: Troubles,
+    pub ends: Ends,
+    /// Resolves when a newer consumer takes the place of this one.
+    pub replaced: BoxFuture<'static, ()>,
+}
+
+/// Why a channel ends.
+enum End {
+    /// Its owner is gone, or has another one.
+    Left,
+    /// The link or its owner tells of it, or there is nothing to tell.
+    Lost,
+    Trouble(Failure),
+}
+
+type Burial = BoxFuture<'static, (u64, Result<(), Failure>)>;
+
+impl LaneTask {
+    pub async fn run(mut self) {
+        let queue = self.source.queue();
+        let up = tokio::select! {
+            up = self.link.up() => up,
+            // Nothing was delivered, so the only order is the end.
+            _ = self.ends.orders.recv() => None,
+            () = &mut self.replaced => None,
+        };
+        let Some(up) = up else { return };
+        let end = match self.open(&up.connection).await {
+            Ok((channel, consumer)) => {
+                self.troubles.clear(&queue);
+                let mut acks = Acks::default();
+                let end = self.pump(&channel, consumer, &mut acks).await;
+                let _ = tokio::time::timeout(CLOSE_MAX, close(&channel, &mut acks)).await;
+                end
+            }
+            Err(failure) => End::Trouble(failure),
+        };
+        if let End::Trouble(failure) = end {
+            if up.connection.status().connected() {
+                self.troubles.note(&queue, &failure);
+            }
+            tokio::time::sleep(REST).await;
+        }
+    }
+
+    async fn open(&self, connection: &lapin::Connection) -> Result<(Channel, lapin::Consumer), Failure> {
+        let queue = self.source.queue();
+        let cannot = |error: lapin::Error| fault::failure(&format!("cannot consume {queue}"), &error);
+        let channel = connection.create_channel().await.map_err(cannot)?;
+        match self.source {
+            Source::Lane(shard, lane) => topology::shard_lane(&channel, shard, lane).await?,
+            Source::Ingress => topology::ingress(&channel).await?,
+        }
+        channel.basic_qos(PREFETCH, BasicQosOptions { global: false }).await.map_err(cannot)?;
+        let options = BasicConsumeOptions::default();
+        let consumed = channel.basic_consume(queue.as_str().into(), "".into(), options, FieldTable::default());
+        let consumer = consumed.await.map_err(cannot)?;
+        Ok((channel, consumer))
+    }
+
+    async fn pump(&mut self, channel: &Channel, mut consumer: lapin::Consumer, acks: &mut Acks) -> End {
+        let mut burials = FuturesUnordered::<Burial>::new();
+        let mut orders = Vec::new();
+        let mut flush_at = None;
+        loop {
+            tokio::select! {
+                biased;
+                () = &mut self.replaced => return End::Left,
+                count = self.ends.orders.recv_many(&mut orders, usize::from(PREFETCH)) => {
+                    if count == 0 {
+                        return End::Left;
+                    }
+                    orders.drain(..).for_each(|order| carry_out(order, acks));
+                }
+                Some((tag, buried)) = burials.next(), if !burials.is_empty() => match buried {
+                    Ok(()) => {
+                        acks.settle(tag);
+                    }
+                    Err(failure) => return End::Trouble(failure),
+                },
+                () = tokio::time::sleep_until(flush_at.unwrap_or_else(Instant::now)), if flush_at.is_some() => {
+                    flush_at = None;
+                    if let Err(error) = flush(channel, acks).await {
+                        return end_of(&error);
+                    }
+                }
+                delivery = consumer.next() => match delivery {
+                    Some(Ok(delivery)) => match self.take(delivery, acks).await {
+                        Ok(burial) => burials.extend(burial),
+                        Err(end) => return end,
+                    },
+                    Some(Err(error)) => return end_of(&error),
+                    None => return End::Trouble(Failure::unavailable("the broker ended the consumer")),
+                },
+            }
+            if acks.waiting() >= GATHER_MAX {
+                flush_at = Some(Instant::now());
+            } else if acks.waiting() > 0 && flush_at.is_none() {
+                flush_at = Some(Instant::now() + GATHER);
+            }
+        }
+    }
+
+    /// Hands a delivery on, or returns the burial of one that nobody could use.
+    async fn take(&self, delivery: lapin::message::Delivery, acks: &mut Acks) -> Result<Option<Burial>, End> {
+        let lapin::message::Delivery { delivery_tag: tag, properties, data, acker, .. } = delivery;
+        if data.len() > BODY_BYTES_MAX {
+            tracing::warn!(
+                queue = self.source.queue(),
+                bytes = data.len(),
+                "a message is too large; it goes to the dead letters"
+            );
+            // The broker moves it itself, so that it need not travel again.
+            let rejected = acker.reject(BasicRejectOptions { requeue: false }).await;
+            return rejected.map(|_| None).map_err(|error| end_of(&error));
+        }
+        match message::read(&properties, &data) {
+            Ok(content) => {
+                acks.deliver(tag, Held { properties, body: data });
+                // There is room for all that can be open.
+                let handed = self.ends.deliveries.try_send(Delivery { tag, content });
+                handed.map(|()| None).map_err(|_| End::Left)
+            }
+            Err(reason) => {
+                tracing::warn!(
+                    queue = self.source.queue(),
+                    reason,
+                    "a message makes no sense; it goes to the dead letters"
+                );
+                acks.deliver(tag, Held { properties: properties.clone(), body: Vec::new() });
+                let letter = letter::write(&self.source.queue(), Held { properties, body: data }, &reason);
+                let publisher = self.publisher.clone();
+                Ok(Some(Box::pin(async move { (tag, publisher.publish(vec![letter]).await) })))
+            }
+        }
+    }
+}
+
+fn carry_out(order: Order, acks: &mut Acks) {
+    match order {
+        Order::Ack(tag) => {
+            acks.settle(tag);
+        }
+        Order::Lend(tag, lend) => {
+            // Nobody waits any more: the delivery stays open and comes again.
+            let _ = lend.send(acks.take(tag));
+        }
+    }
+}
+
+async fn flush(channel: &Channel, acks: &mut Acks) -> lapin::Result<()> {
+    for ack in acks.flush() {
+        let (tag, multiple) = match ack {
+            Ack::UpTo(tag) => (tag, true),
+            Ack::One(tag) => (tag, false),
+        };
+        channel.basic_ack(tag, BasicAckOptions { multiple }).await?;
+    }
+    Ok(())
+}
+
+/// Closes the channel without cancelling its consumer first: a cancelled one keeps its open
+/// deliveries while the next consumer already gets what follows them.
+async fn close(channel: &Channel, acks: &mut Acks) {
+    if flush(channel, acks).await.is_ok() {
+        let _ = channel.close(200, "OK".into()).await;
+    }
+}
+
+fn end_of(error: &lapin::Error) -> End {
+    match error.kind() {
+        ErrorKind::ProtocolError(_) if error.is_amqp_soft_error() => {
+            End::Trouble(fault::failure("the broker closed the channel", error))
+        }
+        _ => End::Lost,
+    }
+}

@@ -1,0 +1,159 @@
+//! One connection, kept up: connects, watches, and when anything is wrong drops it and connects
+//! anew. Whoever needs it waits for it here, and rebuilds its own channels on each new one.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use domain::failure::Failure;
+use futures::StreamExt;
+use lapin::{Connect, Connection, ConnectionProperties, Event};
+use tokio::sync::watch;
+
+use super::settings::Settings;
+use super::{backoff, fault};
+
+/// A connect that hangs is given up; the TCP part has a shorter bound of its own.
+const CONNECT_MAX: Duration = Duration::from_secs(10);
+/// How often the state is looked at besides the events.
+const LOOK: Duration = Duration::from_millis(500);
+const CLOSE_MAX: Duration = Duration::from_secs(1);
+
+/// A connection that is up. Its holders watch the weather and drop it when it is lost.
+pub(super) struct Up {
+    pub connection: Connection,
+    pub weather: watch::Receiver<Weather>,
+}
+
+/// What the broker says about a connection besides the answers to calls.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Weather {
+    /// Why it takes no messages at present.
+    pub blocked: Option<String>,
+    /// Errors of the connection and its channels so far: time to look at one's own.
+    pub errors: u64,
+}
+
+#[derive(Clone)]
+enum State {
+    Down(Failure),
+    Up(Arc<Up>),
+}
+
+/// Cheap to clone. The connection ends with the last clone.
+#[derive(Clone)]
+pub(super) struct Link {
+    state: watch::Receiver<State>,
+}
+
+impl Link {
+    /// `role` tells this connection from the others of the process.
+    pub fn open(settings: Arc<Settings>, role: &'static str) -> Self {
+        let (sender, state) = watch::channel(State::Down(Failure::unavailable("not connected to the broker yet")));
+        tokio::spawn(keep(settings, role, sender));
+        Self { state }
+    }
+
+    /// The connection, once there is one. Cancel safe. `None` when the process ends.
+    pub async fn up(&mut self) -> Option<Arc<Up>> {
+        let state = self.state.wait_for(|state| matches!(state, State::Up(_))).await.ok()?;
+        match &*state {
+            State::Up(up) => Some(up.clone()),
+            State::Down(_) => None,
+        }
+    }
+
+    /// The connection, if there is one now.
+    pub fn now(&self) -> Result<Arc<Up>, Failure> {
+        match &*self.state.borrow() {
+            State::Up(up) => Ok(up.clone()),
+            State::Down(failure) => Err(failure.clone()),
+        }
+    }
+}
+
+async fn keep(settings: Arc<Settings>, role: &'static str, state: watch::Sender<State>) {
+    let mut failures = 0;
+    let mut said_down = false;
+    while !state.is_closed() {
+        let reason = match connect(&settings, role).await {
+            Ok(connection) => {
+                tracing::info!(broker = %settings, role, "connected to the broker");
+                failures = 0;
+                said_down = false;
+                serve(connection, &state).await
+            }
+            Err(failure) => {
+                let reason = failure.message.clone();
+                state.send_replace(State::Down(failure));
+                reason
+            }
+        };
+        if !said_down {
+            tracing::warn!(broker = %settings, role, reason, "the broker is away; trying again until it is back");
+            said_down = true;
+        }
+        failures += 1;
+        tokio::select! {
+            () = tokio::time::sleep(backoff::after(failures)) => {}
+            () = state.closed() => {}
+        }
+    }
+}
+
+/// Offers the connection until it is lost; returns why.
+async fn serve(connection: Connection, state: &watch::Sender<State>) -> String {
+    let (sky, weather) = watch::channel(Weather::default());
+    let up = Arc::new(Up { connection, weather });
+    state.send_replace(State::Up(up.clone()));
+    let lost = tokio::select! {
+        lost = loss(&up.connection, &sky) => lost,
+        () = state.closed() => "nobody needs it".to_owned(),
+    };
+    state.send_replace(State::Down(Failure::unavailable(format!("the connection to the broker is lost: {lost}"))));
+    // Best effort: most often there is nothing left to close.
+    let _ = tokio::time::timeout(CLOSE_MAX, up.connection.close(200, "OK".into())).await;
+    lost
+}
+
+async fn connect(settings: &Settings, role: &str) -> Result<Connection, Failure> {
+    let properties =
+        ConnectionProperties::default().with_connection_name(format!("stepfleet {} {role}", std::process::id()).into());
+    let runtime = lapin::runtime::default_runtime().map_err(|error| fault::failure("no runtime", &error))?;
+    let connecting = settings.uri().connect_with_config(properties, settings.tls(), runtime);
+    let what = format!("cannot connect to {settings}");
+    match tokio::time::timeout(CONNECT_MAX, connecting).await {
+        Ok(Ok(connection)) => Ok(connection),
+        Ok(Err(error)) => Err(fault::failure(&what, &error)),
+        Err(_) => Err(Failure::unavailable(format!("{what}: no answer within {CONNECT_MAX:?}"))),
+    }
+}
+
+/// Returns why the connection is lost, once it is. A blocked one is not lost: lapin writes nothing
+/// on it until it is unblocked, not even its end, so dropping it would only leave it hanging.
+///
+/// This is the only listener of the connection: lapin hands each event to one of them.
+async fn loss(connection: &Connection, sky: &watch::Sender<Weather>) -> String {
+    let mut events = connection.events_listener();
+    let mut reason = "closed".to_owned();
+    loop {
+        match tokio::time::timeout(LOOK, events.next()).await {
+            Ok(Some(Event::Error(error))) => {
+                reason = error.to_string();
+                sky.send_modify(|weather| weather.errors += 1);
+            }
+            Ok(Some(Event::ConnectionBlocked(why))) => {
+                tracing::warn!(reason = why, "the broker takes no messages for now");
+                sky.send_modify(|weather| weather.blocked = Some(why));
+            }
+            Ok(Some(Event::ConnectionUnblocked)) => {
+                tracing::info!("the broker takes messages again");
+                sky.send_modify(|weather| weather.blocked = None);
+            }
+            Ok(Some(_)) | Err(_) => {}
+            Ok(None) => return reason,
+        }
+        if !connection.status().connected() {
+            return reason;
+        }
+    }
+}

@@ -1,0 +1,104 @@
+//! What is declared on the broker, and with which arguments: the same on RabbitMQ 3.10 and 4.x, so
+//! that a rolling upgrade of either side never meets a refusal.
+
+use domain::failure::Failure;
+use lapin::options::{ExchangeDeclareOptions, QueueBindOptions, QueueDeclareOptions};
+use lapin::types::{AMQPValue, FieldTable};
+use lapin::{Channel, ExchangeKind};
+use schemas::action::Lane;
+use schemas::id::Shard;
+use schemas::topology::{EXCHANGE_ACTIONS, EXCHANGE_EVENTS, QUEUE_DEAD, QUEUE_INGRESS, shard_queue};
+
+use super::fault;
+
+/// Returns after which a message is dead. Never absent and never -1: without a limit 3.10 returns
+/// messages to the end of the queue, and with -1 it drops them on their first return. A channel's
+/// loss counts for all that it held, so the limit is far above any real number of losses.
+const DELIVERY_LIMIT: i64 = 1_000;
+/// Looking at the dead letters counts as returning them.
+const DEAD_DELIVERY_LIMIT: i64 = 1_000_000_000;
+/// Beyond this, publishers are refused and the ledger keeps the actions.
+const LENGTH_MAX: i64 = 1_000_000;
+/// Beyond this, the oldest dead letters go.
+const DEAD_LENGTH_MAX: i64 = 1_000_000;
+
+pub(super) async fn declare_all(channel: &Channel, shards: u16) -> Result<(), Failure> {
+    exchange(channel, EXCHANGE_ACTIONS, ExchangeKind::Direct).await?;
+    events(channel).await?;
+    queue(channel, QUEUE_DEAD, dead_arguments()).await?;
+    ingress(channel).await?;
+    for shard in 0..shards {
+        for lane in Lane::ALL {
+            shard_lane(channel, Shard(shard), lane).await?;
+        }
+    }
+    Ok(())
+}
+
+pub(super) async fn events(channel: &Channel) -> Result<(), Failure> {
+    exchange(channel, EXCHANGE_EVENTS, ExchangeKind::Topic).await
+}
+
+pub(super) async fn ingress(channel: &Channel) -> Result<(), Failure> {
+    queue(channel, QUEUE_INGRESS, arguments()).await?;
+    bind(channel, QUEUE_INGRESS).await
+}
+
+pub(super) async fn shard_lane(channel: &Channel, shard: Shard, lane: Lane) -> Result<(), Failure> {
+    let name = shard_queue(shard, lane);
+    let mut arguments = arguments();
+    arguments.insert("x-single-active-consumer".into(), AMQPValue::Boolean(true));
+    queue(channel, &name, arguments).await?;
+    bind(channel, &name).await
+}
+
+/// Of the queues that are consumed. What dies goes to the dead letters, and is not dropped here
+/// before it is safe there.
+fn arguments() -> FieldTable {
+    let mut arguments = quorum(DELIVERY_LIMIT, LENGTH_MAX);
+    let texts = [
+        ("x-overflow", "reject-publish"),
+        ("x-dead-letter-exchange", ""),
+        ("x-dead-letter-routing-key", QUEUE_DEAD),
+        ("x-dead-letter-strategy", "at-least-once"),
+    ];
+    for (name, value) in texts {
+        arguments.insert(name.into(), AMQPValue::LongString(value.into()));
+    }
+    arguments
+}
+
+fn dead_arguments() -> FieldTable {
+    quorum(DEAD_DELIVERY_LIMIT, DEAD_LENGTH_MAX)
+}
+
+fn quorum(delivery_limit: i64, length_max: i64) -> FieldTable {
+    let mut arguments = FieldTable::default();
+    arguments.insert("x-queue-type".into(), AMQPValue::LongString("quorum".into()));
+    arguments.insert("x-delivery-limit".into(), AMQPValue::LongLongInt(delivery_limit));
+    arguments.insert("x-max-length".into(), AMQPValue::LongLongInt(length_max));
+    arguments
+}
+
+async fn exchange(channel: &Channel, name: &str, kind: ExchangeKind) -> Result<(), Failure> {
+    let options = ExchangeDeclareOptions { durable: true, ..ExchangeDeclareOptions::default() };
+    let declared = channel.exchange_declare(name.into(), kind, options, FieldTable::default()).await;
+    declared.map_err(|error| fault::declaring(name, &error))
+}
+
+async fn queue(channel: &Channel, name: &str, arguments: FieldTable) -> Result<(), Failure> {
+    let options = QueueDeclareOptions { durable: true, ..QueueDeclareOptions::default() };
+    let declared = channel.queue_declare(name.into(), options, arguments).await;
+    declared.map(drop).map_err(|error| fault::declaring(name, &error))
+}
+
+async fn bind(channel: &Channel, name: &str) -> Result<(), Failure> {
+    let bound = channel.queue_bind(
+        name.into(),
+        EXCHANGE_ACTIONS.into(),
+        name.into(),
+        QueueBindOptions::default(),
+        FieldTable::default(),
+    );
+    bound.await.map_err(|error| fault::failure(&format!("cannot bind {name}"), &error))
+}

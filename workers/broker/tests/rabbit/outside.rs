@@ -1,0 +1,45 @@
+//! A client of the broker that is not of the fleet.
+
+use async_trait::async_trait;
+use lapin::options::{BasicPublishOptions, ConfirmSelectOptions, QueueDeclareOptions, QueueDeleteOptions};
+use lapin::types::FieldTable;
+use lapin::{BasicProperties, Channel, Confirmation, Connection, ConnectionProperties};
+use testkit::contract::queue::Stranger;
+
+pub struct Outside {
+    _connection: Connection,
+    channel: Channel,
+}
+
+impl Outside {
+    pub async fn connect(url: &str) -> Self {
+        let connection = Connection::connect(url, ConnectionProperties::default()).await.expect("a connection");
+        let channel = connection.create_channel().await.expect("a channel");
+        channel.confirm_select(ConfirmSelectOptions::default()).await.expect("confirms");
+        Self { _connection: connection, channel }
+    }
+
+    pub async fn put_as(&self, queue: &str, body: &[u8], properties: BasicProperties) {
+        let options = BasicPublishOptions { mandatory: true, immediate: false };
+        let sent = self.channel.basic_publish("".into(), queue.into(), options, body, properties).await;
+        let confirmed = sent.expect("sent").await.expect("answered");
+        assert_eq!(confirmed, Confirmation::Ack(None));
+    }
+
+    /// A classic queue where the fleet wants a quorum queue.
+    pub async fn occupy(&self, queue: &str) {
+        let options = QueueDeclareOptions { durable: true, ..QueueDeclareOptions::default() };
+        self.channel.queue_declare(queue.into(), options, FieldTable::default()).await.expect("declared");
+    }
+
+    pub async fn delete(&self, queue: &str) {
+        self.channel.queue_delete(queue.into(), QueueDeleteOptions::default()).await.expect("deleted");
+    }
+}
+
+#[async_trait]
+impl Stranger for Outside {
+    async fn put(&self, queue: &str, body: &[u8]) {
+        self.put_as(queue, body, BasicProperties::default()).await;
+    }
+}
