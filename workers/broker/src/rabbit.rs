@@ -24,8 +24,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 use async_trait::async_trait;
 use domain::failure::Failure;
 use domain::ports::{DeadLetter, DeadLetters, Deliveries, Live, Queue};
-use futures::FutureExt;
-use futures::future::pending;
 use schemas::action::{Action, Lane};
 use schemas::id::Shard;
 use tokio::sync::oneshot;
@@ -111,7 +109,7 @@ impl RabbitQueue {
             publisher: self.publisher.clone(),
             troubles: self.troubles.clone(),
             ends,
-            replaced: replaced.map_or_else(|| pending().boxed(), |gone| gone.map(drop).boxed()),
+            replaced,
         };
         tokio::spawn(task.run());
         Box::new(consumer)

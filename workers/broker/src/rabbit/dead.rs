@@ -1,11 +1,11 @@
-//! The dead letters, looked at where they lie: each look takes them from the queue and gives them
-//! back by closing its channel, which keeps their order.
+//! The dead letters, looked at where they lie: each look takes them from the queue and gives all of
+//! them back.
 
 use domain::failure::Failure;
 use domain::ports::DeadLetter;
 use lapin::Channel;
 use lapin::message::Delivery;
-use lapin::options::{BasicAckOptions, BasicGetOptions};
+use lapin::options::{BasicAckOptions, BasicGetOptions, BasicNackOptions};
 use schemas::topology::QUEUE_DEAD;
 use tokio::sync::Mutex;
 
@@ -94,7 +94,11 @@ async fn take(channel: &Channel) -> Result<Vec<Delivery>, Failure> {
     Ok(taken)
 }
 
-/// Gives back what was taken. If the channel is lost already, the broker has done so itself.
+/// Gives back what was taken. Told so, the broker has done it before the next look; by the end of
+/// the channel alone it would do it some time later. If the channel is lost, it has done it itself.
 async fn close(channel: &Channel) {
-    let _ = channel.close(200, "OK".into()).await;
+    let all = BasicNackOptions { multiple: true, requeue: true };
+    if channel.basic_nack(0, all).await.is_ok() {
+        let _ = channel.close(200, "OK".into()).await;
+    }
 }

@@ -11,6 +11,7 @@ use futures::stream::FuturesUnordered;
 use lapin::options::{BasicAckOptions, BasicConsumeOptions, BasicQosOptions, BasicRejectOptions};
 use lapin::types::FieldTable;
 use lapin::{Channel, ErrorKind};
+use tokio::sync::oneshot;
 use tokio::time::Instant;
 
 use super::acks::{Ack, Acks, Held};
@@ -34,8 +35,8 @@ pub(super) struct LaneTask {
     pub publisher: Publisher,
     pub troubles: Troubles,
     pub ends: Ends,
-    /// Resolves when a newer consumer takes the place of this one.
-    pub replaced: BoxFuture<'static, ()>,
+    /// Its sender goes when a newer consumer takes the place of this one, if any may.
+    pub replaced: Option<oneshot::Receiver<()>>,
 }
 
 /// Why a channel ends.
@@ -56,7 +57,7 @@ impl LaneTask {
             up = self.link.up() => up,
             // Nothing was delivered, so the only order is the end.
             _ = self.ends.orders.recv() => None,
-            () = &mut self.replaced => None,
+            () = replacement(&mut self.replaced) => None,
         };
         let Some(up) = up else { return };
         let end = match self.open(&up.connection).await {
@@ -99,7 +100,7 @@ impl LaneTask {
         loop {
             tokio::select! {
                 biased;
-                () = &mut self.replaced => return End::Left,
+                () = replacement(&mut self.replaced) => return End::Left,
                 count = self.ends.orders.recv_many(&mut orders, usize::from(PREFETCH)) => {
                     if count == 0 {
                         return End::Left;
@@ -167,6 +168,13 @@ impl LaneTask {
                 Ok(Some(Box::pin(async move { (tag, publisher.publish(vec![letter]).await) })))
             }
         }
+    }
+}
+
+async fn replacement(replaced: &mut Option<oneshot::Receiver<()>>) {
+    match replaced {
+        Some(sender) => drop(sender.await),
+        None => std::future::pending().await,
     }
 }
 
