@@ -3,6 +3,7 @@
 pub mod actions;
 pub mod agents;
 pub mod control;
+pub mod dead;
 pub mod events;
 pub mod fleet;
 pub mod health;

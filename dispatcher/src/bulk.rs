@@ -62,7 +62,7 @@ async fn accept(
         match verdict {
             Verdict::Accepted(new) => {
                 answer.accepted += 1;
-                submit::publish(gateway, new.action);
+                submit::publish(gateway, new.action).await;
             }
             Verdict::Repeated(_) => answer.accepted += 1,
             Verdict::Refused(refusal) if answer.refused.len() < PAGE_MAX => answer.refused.push(BulkRefusal {

@@ -4,7 +4,7 @@ use std::ops::Deref;
 use std::sync::Arc;
 use std::time::{Duration, UNIX_EPOCH};
 
-use domain::ports::{Archive, Clock, Effects, Journal, Leases, Ledger, Live, Queue, Sessions, Tokens};
+use domain::ports::{Archive, Clock, DeadLetters, Effects, Journal, Leases, Ledger, Live, Queue, Sessions, Tokens};
 use host::secret::Secret;
 use schemas::action::Action;
 use schemas::limits::STREAMS_MAX;
@@ -26,6 +26,7 @@ pub struct Deps {
     pub leases: Arc<dyn Leases>,
     pub tokens: Arc<dyn Tokens>,
     pub queue: Arc<dyn Queue>,
+    pub dead: Arc<dyn DeadLetters>,
     pub live: Arc<dyn Live>,
     pub clock: Arc<dyn Clock>,
     /// Asked only which provider it uses.

@@ -54,6 +54,8 @@ use crate::routes::{self, Param, Route, Verb};
         api::ShardView,
         api::WorkerView,
         api::DrainBody,
+        api::DeadLetterView,
+        api::DeadDoneBody,
         event::EventKind,
         frame::FrameIn,
         frame::FrameOut,

@@ -121,6 +121,11 @@ impl Route {
     }
 }
 
+/// What a process without a gateway answers: probes and scrapes.
+pub fn probes() -> Vec<Route> {
+    api::health::routes()
+}
+
 /// All routes but the console's files.
 pub fn table() -> Vec<Route> {
     [
@@ -132,6 +137,7 @@ pub fn table() -> Vec<Route> {
         api::events::routes(),
         api::socket::routes(),
         api::fleet::routes(),
+        api::dead::routes(),
         api::health::routes(),
         openapi::routes(),
         assets::routes(),
@@ -142,8 +148,17 @@ pub fn table() -> Vec<Route> {
 }
 
 pub fn router(gateway: Gateway) -> Router {
+    of(table(), gateway.clone()).fallback(assets::console).layer(from_fn(shell::shell)).with_state(gateway)
+}
+
+/// The router of a process without a gateway.
+pub fn probe_router(gateway: Gateway) -> Router {
+    of(probes(), gateway.clone()).layer(from_fn(shell::shell)).with_state(gateway)
+}
+
+fn of(routes: Vec<Route>, gateway: Gateway) -> Router<Gateway> {
     let mut router = Router::new();
-    for route in table() {
+    for route in routes {
         let mut handler = route.handler;
         if let Some(scope) = route.scope {
             let guard = Guard { gateway: gateway.clone(), scope, stream: route.stream };
@@ -155,9 +170,5 @@ pub fn router(gateway: Gateway) -> Router {
         }
         router = router.route(route.path, handler);
     }
-    router
-        .fallback(assets::console)
-        .method_not_allowed_fallback(answer::method_not_allowed)
-        .layer(from_fn(shell::shell))
-        .with_state(gateway)
+    router.method_not_allowed_fallback(answer::method_not_allowed)
 }

@@ -40,13 +40,12 @@ async fn try_submit(gateway: &Gateway, caller: &Caller, headers: &HeaderMap, bod
         caller.need(scope_of(kind))?;
     }
     let new = action::parse(body, context(gateway, caller, idempotency_key(headers)?))?;
-    check_input(gateway, &new).await?;
-    check_guidance(gateway, &new).await?;
+    check(gateway, &new).await?;
     let action_id = new.action_id.clone();
     let verdicts = gateway.ledger.accept(vec![new]).await.map_err(|failure| unanswered(&action_id, failure))?;
     let verdict = verdicts.into_iter().next();
     let verdict = verdict.ok_or_else(|| Refused::new(Code::Internal, "The ledger gave no verdict."))?;
-    settle(gateway, &action_id, verdict)
+    settle(gateway, &action_id, verdict).await
 }
 
 /// What the parser needs besides the body.
@@ -72,7 +71,7 @@ fn unanswered(action_id: &ActionId, failure: Failure) -> Refused {
 }
 
 /// Turns a verdict into an answer, and puts what is new on its way.
-fn settle(gateway: &Gateway, action_id: &ActionId, verdict: Verdict) -> AcceptedAnswer {
+async fn settle(gateway: &Gateway, action_id: &ActionId, verdict: Verdict) -> AcceptedAnswer {
     let (action, accepted) = match verdict {
         Verdict::Accepted(new) => (new.action, true),
         Verdict::Repeated(old) => (old.action, false),
@@ -80,16 +79,22 @@ fn settle(gateway: &Gateway, action_id: &ActionId, verdict: Verdict) -> Accepted
     };
     let body = AcceptedBody { action_id: action.action_id.clone(), session_id: action.session_id.clone(), accepted };
     if accepted {
-        publish(gateway, action);
+        publish(gateway, action).await;
     }
     Ok((StatusCode::ACCEPTED, Json(body)))
 }
 
 /// Sends a new action on its way, unless it ended with its acceptance (its place is 0 then).
-pub fn publish(gateway: &Gateway, action: schemas::action::Action) {
+pub async fn publish(gateway: &Gateway, action: schemas::action::Action) {
     metrics::counter!(metric::ACTIONS_ACCEPTED, "type" => action.kind.as_str()).increment(1);
-    if action.session_seq > 0 {
+    if action.session_seq == 0 {
+        return;
+    }
+    if gateway.queue.is_durable() {
         gateway.publisher.offer(action);
+    } else if let Err(failure) = gateway.queue.publish(std::slice::from_ref(&action)).await {
+        // A queue in this process takes it at once or not at all; the owner polls the ledger.
+        tracing::debug!(error = %failure.message, action.id = %action.action_id, "not queued");
     }
 }
 
@@ -111,6 +116,12 @@ pub fn with_remedy(code: Code, detail: &str) -> String {
         _ => return detail.to_owned(),
     };
     format!("{}. {remedy}", detail.trim_end_matches('.'))
+}
+
+/// What is refused before the ledger sees it.
+pub async fn check(gateway: &Gateway, new: &NewAction) -> Answer<()> {
+    check_input(gateway, new).await?;
+    check_guidance(gateway, new).await
 }
 
 /// Input that the moniker would never take is refused here, where somebody reads the answer. All

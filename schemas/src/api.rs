@@ -247,6 +247,32 @@ pub struct WorkerView {
     pub shards: Vec<Shard>,
 }
 
+/// A message that could not be taken, as it lies in `stepfleet.dead`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct DeadLetterView {
+    pub id: String,
+    /// Why it could not be taken.
+    pub reason: String,
+    /// The queue it was taken from.
+    pub origin: String,
+    /// RFC 3339; empty if nobody noted it.
+    pub died_at: String,
+    /// Size of the body.
+    pub bytes: u64,
+    /// The body as text, as far as it is; only its beginning in a list.
+    pub body: String,
+    /// What came with it.
+    pub headers: std::collections::BTreeMap<String, String>,
+}
+
+/// Answer to what is done with a dead letter.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct DeadDoneBody {
+    pub id: String,
+    /// `redriven` or `dropped`.
+    pub done: String,
+}
+
 /// Answer to a drain request, 202.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct DrainBody {

@@ -48,6 +48,8 @@ pub const IDLE_EVICT_MS: u64 = 5_000;
 /// Commits of one group transaction, and their bytes; keeps a pause quick under load.
 pub const COMMIT_BATCH_MAX: usize = 1024;
 pub const COMMIT_BATCH_BYTES_MAX: usize = 8 << 20;
+/// Actions settled by one transaction: each is a row to find and to rewrite, and a pause waits for it.
+pub const COMMIT_SETTLED_MAX: usize = 512;
 /// Actions accepted in one group transaction.
 pub const ACCEPT_BATCH_MAX: usize = 512;
 
@@ -55,11 +57,25 @@ pub const ACCEPT_BATCH_MAX: usize = 512;
 pub const LEDGER_POLL_MS: u64 = 1_000;
 const _: () = assert!(LEDGER_POLL_MS <= 2_000);
 
-pub const LEASE_MS: u64 = 10_000;
-pub const LEASE_RENEW_MS: u64 = LEASE_MS / 3;
+/// How long a shard stays with a worker that nobody hears of: one that is frozen or cut off. Of a
+/// process that has ended the database knows at once ([`LEASE_LOOK_MS`] later its shards move).
+/// Longer than any stall of a healthy database, or the fleet would reshuffle itself when it is slow.
+pub const LEASE_MS: u64 = 6_000;
+/// One statement for all shards of a worker.
+pub const LEASE_RENEW_MS: u64 = 1_000;
+/// How often a worker looks who came, who is gone and what is free: three small reads.
+pub const LEASE_LOOK_MS: u64 = 250;
 /// Without a renewal for this long, a worker starts no effect and no commit.
 pub const LEASE_STOP_MS: u64 = LEASE_MS / 2;
 const _: () = assert!(LEASE_RENEW_MS < LEASE_STOP_MS && LEASE_STOP_MS < LEASE_MS);
+
+/// How often the auditor looks at the next few thousand sessions.
+pub const AUDIT_MS: u64 = 2_000;
+
+/// Of a role that a fleet needs once, the archivist's say: two renewals may fail before it is lost.
+pub const ROLE_LEASE_MS: u64 = 10_000;
+pub const ROLE_RENEW_MS: u64 = 3_000;
+const _: () = assert!(3 * ROLE_RENEW_MS < ROLE_LEASE_MS);
 
 /// From `stopping` to `stopped`, whatever the moniker does (SPEC Q-LIF-05).
 pub const DESTROY_GRACE_MS: u64 = 5_000;

@@ -20,7 +20,7 @@ use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use testkit::dice::Dice;
 use testkit::fake::effects::EffectFaults;
-use testkit::fake::{FaultyQueue, LocalLive, MemArchive, MemStore, ScriptedEffects, SimClock};
+use testkit::fake::{FaultyQueue, LocalLive, MemArchive, MemDeadLetters, MemStore, ScriptedEffects, SimClock};
 use tower::ServiceExt;
 
 use crate::{Config, Deps, app};
@@ -37,6 +37,7 @@ pub struct World {
     pub store: MemStore,
     pub archive: MemArchive,
     pub queue: FaultyQueue,
+    pub dead: MemDeadLetters,
     pub live: LocalLive,
     pub clock: SimClock,
     pub tasks: Tasks,
@@ -98,6 +99,7 @@ impl World {
             let namespace = Namespace::parse(namespace).unwrap();
             store.put(&token_row(token, namespace, vec![scope])).await.unwrap();
         }
+        let dead = MemDeadLetters::default();
         let (archive, queue, live) = (MemArchive::default(), FaultyQueue::reliable(), LocalLive::default());
         let deps = Deps {
             ledger: Arc::new(store.clone()),
@@ -107,6 +109,7 @@ impl World {
             leases: Arc::new(store.clone()),
             tokens: Arc::new(store.clone()),
             queue: Arc::new(queue.clone()),
+            dead: Arc::new(dead.clone()),
             live: Arc::new(live.clone()),
             clock: Arc::new(clock.clone()),
             effects: Arc::new(ScriptedEffects::seeded(Dice::new(1), EffectFaults::NONE, clock.clone())),
@@ -115,7 +118,7 @@ impl World {
         };
         let tasks = Tasks::new();
         let app = app(change(deps), &tasks);
-        Self { store, archive, queue, live, clock, tasks, app }
+        Self { store, archive, queue, dead, live, clock, tasks, app }
     }
 
     pub async fn send(&self, request: Request<Body>) -> Reply {

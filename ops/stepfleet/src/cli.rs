@@ -60,6 +60,12 @@ pub struct Target {
 pub enum Command {
     /// Run the whole fleet in this process: no other service is needed
     Up(cmd::up::Up),
+    /// Prepare the database of a fleet: create its schema, or bring it up to date
+    Migrate(cmd::migrate::Migrate),
+    /// Run a gateway of a fleet: HTTP, streams, console, ingress
+    Dispatcher(cmd::dispatcher::Dispatcher),
+    /// Run a worker of a fleet: runner, executor, archivist
+    Worker(cmd::worker::Worker),
     /// Start a session
     Create(cmd::create::Create),
     /// List sessions, newest first
@@ -91,9 +97,11 @@ pub enum Command {
     Workers,
     /// Let a worker hand over its shards
     Drain(cmd::drain::Drain),
+    /// Messages that could not be taken: list, show, redrive, drop
+    Dead(cmd::dead::Dead),
     /// Health of the fleet and its parts
     Health,
-    /// Check a data directory, also while a fleet runs on it
+    /// Check an installation, also while a fleet runs on it
     Doctor(cmd::doctor::Doctor),
     /// Make, list and revoke API tokens
     Token(cmd::token::Token),

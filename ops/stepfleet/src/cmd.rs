@@ -3,13 +3,17 @@
 pub mod action;
 pub mod control;
 pub mod create;
+pub mod dead;
 pub mod destroy;
+pub mod dispatcher;
 pub mod doctor;
 pub mod drain;
 pub mod health;
 pub mod input;
 pub mod interrupt;
+pub mod migrate;
 pub mod pause;
+mod process;
 pub mod resume;
 pub mod sessions;
 pub mod shards;
@@ -19,6 +23,7 @@ pub mod tail;
 pub mod token;
 pub mod up;
 pub mod why;
+pub mod worker;
 pub mod workers;
 
 use serde::de::DeserializeOwned;

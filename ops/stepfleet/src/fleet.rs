@@ -1,23 +1,31 @@
-//! The embedded fleet: every role wired to the adapters of one machine, in one process.
+//! A process of a fleet: the roles it has, wired to the adapters of its configuration. `up` has all
+//! of them in one process.
 
+mod await_services;
 mod gauges;
 mod open;
+mod roles;
+mod store;
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use domain::ports::{Leases, Tokens};
+use domain::ports::Tokens;
 use host::config::Config;
 use host::metrics::Metrics;
 use host::tasks::Tasks;
-pub use open::{Parts, open_existing_archive, open_existing_store};
+pub use await_services::when_ready;
+pub use open::{Parts, open_existing_archive, open_existing_store, store_may_come};
+pub use roles::Roles;
+pub use store::{Schema, Store};
 use schemas::id::WorkerId;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use ulid::Ulid;
 use worker::archivist::{Archivist, ArchivistConfig, ArchivistDeps};
 use worker::runner::{Runner, RunnerConfig, RunnerDeps};
+use worker::step_log::StepLog;
 
 /// How long open requests and streams get at the end.
 const GATEWAY_GRACE: Duration = Duration::from_secs(5);
@@ -28,38 +36,67 @@ const ARCHIVE_GRACE: Duration = Duration::from_secs(10);
 /// Samples of histograms pile up until they are folded.
 const UPKEEP: Duration = Duration::from_secs(5);
 
-/// A running fleet.
+/// How a process takes part.
+pub struct Part {
+    pub roles: Roles,
+    /// Whether outbound calls may go to loopback and private addresses, if the settings do not say.
+    pub allow_private: bool,
+    /// Where the gateway serves, or a worker's probes; nowhere if not given.
+    pub listener: Option<TcpListener>,
+}
+
+/// A running process of a fleet.
 pub struct Fleet {
     pub parts: Parts,
+    worker: WorkerId,
     tasks: Tasks,
-    runner: Runner,
-    archivist: Archivist,
+    runner: Option<Runner>,
+    archivist: Option<Archivist>,
 }
 
 impl Fleet {
-    /// Opens the stores, ends the leases of the run before, and starts every role.
+    /// Opens the stores, waiting for those that are not up yet, and starts every role.
     ///
-    /// The caller holds the data directory.
+    /// The caller holds the data directory, if the database lies in it.
     ///
     /// # Errors
-    /// A store cannot be opened; the text names the file and the remedy.
-    pub async fn start(config: &Config, listener: TcpListener, metrics: Metrics) -> Result<Self> {
-        let parts = Parts::open(config).await?;
-        // Whoever held a lease is gone: this process has the directory. Waiting for the leases to
-        // run out would only delay the start.
-        parts.store.release_all().await.context("the leases of the run before")?;
+    /// A store cannot be opened; the text names the place and the remedy.
+    pub async fn start(config: &Config, part: Part, metrics: Metrics, stop: &CancellationToken) -> Result<Self> {
+        let allow_private = config.allow_private.unwrap_or(part.allow_private);
+        let parts = Parts::open(config, allow_private, stop).await?;
+        if !config.database.is_shared() {
+            // Whoever held a lease is gone: this process has the directory. Waiting for the leases
+            // to run out would only delay the start.
+            parts.store.leases.release_all().await.context("the leases of the run before")?;
+        }
         let tasks = Tasks::new();
-        let runner = Runner::start(runner_deps(&parts), runner_config());
-        let archivist = Archivist::start(archivist_deps(&parts), ArchivistConfig::default());
-        let app = dispatcher::app(gateway_deps(&parts, config, metrics.clone()), &tasks);
-        dispatcher::serve(listener, app, &tasks);
+        // A restart is another worker (DESIGN 4), so the id is new each time.
+        let worker = WorkerId::from(Ulid::generate());
+        let roles = part.roles;
+        let runner = match roles.runner {
+            true => Some(Runner::start(runner_deps(&parts), runner_config(config, &worker, roles)?)),
+            false => None,
+        };
+        let archivist = roles.archivist.then(|| {
+            let deps = archivist_deps(&parts, &worker);
+            Archivist::start(deps, ArchivistConfig::default())
+        });
+        if let Some(listener) = part.listener {
+            let deps = gateway_deps(&parts, config, metrics.clone());
+            let app = if roles.gateway { dispatcher::app(deps, &tasks) } else { dispatcher::probes(deps, &tasks) };
+            dispatcher::serve(listener, app, &tasks);
+        }
         gauges::start(&parts, &tasks);
         tasks.spawn("metrics-upkeep", move |stop| upkeep(metrics, stop));
-        Ok(Self { parts, tasks, runner, archivist })
+        Ok(Self { parts, worker, tasks, runner, archivist })
     }
 
     pub fn tokens(&self) -> &dyn Tokens {
-        &self.parts.store
+        self.parts.store.tokens.as_ref()
+    }
+
+    pub fn worker(&self) -> &WorkerId {
+        &self.worker
     }
 
     /// The model provider in use, in words.
@@ -77,10 +114,14 @@ impl Fleet {
         if !self.tasks.shut_down(GATEWAY_GRACE).await {
             tracing::warn!("open requests were cut off");
         }
-        if tokio::time::timeout(DRAIN_GRACE, self.runner.drain()).await.is_err() {
+        if let Some(runner) = self.runner
+            && tokio::time::timeout(DRAIN_GRACE, runner.drain()).await.is_err()
+        {
             tracing::warn!("running steps were cut off; they run again at the next start");
         }
-        if tokio::time::timeout(ARCHIVE_GRACE, self.archivist.stop()).await.is_err() {
+        if let Some(archivist) = self.archivist
+            && tokio::time::timeout(ARCHIVE_GRACE, archivist.stop()).await.is_err()
+        {
             tracing::warn!("the archive was cut off; the journal keeps what it does not have");
         }
         self.parts.store.close().await;
@@ -95,21 +136,24 @@ async fn upkeep(metrics: Metrics, stop: CancellationToken) {
     }
 }
 
-fn runner_config() -> RunnerConfig {
+fn runner_config(config: &Config, worker: &WorkerId, roles: Roles) -> Result<RunnerConfig> {
     let host =
         std::fs::read_to_string("/etc/hostname").map_or_else(|_| "localhost".into(), |name| name.trim().to_owned());
-    // A restart is another worker (DESIGN 4), so the id is new each time.
-    RunnerConfig::new(WorkerId::from(Ulid::generate()), host, env!("CARGO_PKG_VERSION"))
+    let step_log = match &config.step_log {
+        Some(path) => Some(Arc::new(StepLog::open(path).with_context(|| path.display().to_string())?)),
+        None => None,
+    };
+    let defaults = RunnerConfig::new(worker.clone(), host, env!("CARGO_PKG_VERSION"));
+    Ok(RunnerConfig { roles: roles.names(), step_log, ..defaults })
 }
 
 fn runner_deps(parts: &Parts) -> RunnerDeps {
-    let store = Arc::new(parts.store.clone());
     RunnerDeps {
-        ledger: store.clone(),
-        sessions: store.clone(),
-        commits: store.clone(),
-        journal: store.clone(),
-        leases: store,
+        ledger: parts.store.ledger.clone(),
+        sessions: parts.store.sessions.clone(),
+        commits: parts.store.commits.clone(),
+        journal: parts.store.journal.clone(),
+        leases: parts.store.leases.clone(),
         archive: parts.archive.clone(),
         queue: parts.queue.clone(),
         effects: parts.effects.clone(),
@@ -118,19 +162,25 @@ fn runner_deps(parts: &Parts) -> RunnerDeps {
     }
 }
 
-fn archivist_deps(parts: &Parts) -> ArchivistDeps {
-    let store = Arc::new(parts.store.clone());
-    ArchivistDeps { journal: store.clone(), ledger: store, archive: parts.archive.clone(), clock: parts.clock.clone() }
+fn archivist_deps(parts: &Parts, worker: &WorkerId) -> ArchivistDeps {
+    ArchivistDeps {
+        worker: worker.clone(),
+        journal: parts.store.journal.clone(),
+        ledger: parts.store.ledger.clone(),
+        leases: parts.store.leases.clone(),
+        archive: parts.archive.clone(),
+        clock: parts.clock.clone(),
+    }
 }
 
 fn gateway_deps(parts: &Parts, config: &Config, metrics: Metrics) -> dispatcher::Deps {
-    let store = Arc::new(parts.store.clone());
     dispatcher::Deps {
-        ledger: store.clone(),
-        sessions: store.clone(),
-        journal: store.clone(),
-        leases: store.clone(),
-        tokens: store,
+        ledger: parts.store.ledger.clone(),
+        sessions: parts.store.sessions.clone(),
+        journal: parts.store.journal.clone(),
+        leases: parts.store.leases.clone(),
+        tokens: parts.store.tokens.clone(),
+        dead: parts.dead.clone(),
         archive: parts.archive.clone(),
         queue: parts.queue.clone(),
         live: parts.live.clone(),
@@ -139,7 +189,7 @@ fn gateway_deps(parts: &Parts, config: &Config, metrics: Metrics) -> dispatcher:
         metrics: Arc::new(move || metrics.render()),
         config: dispatcher::Config {
             admin_token: config.token.clone(),
-            mode: "embedded".into(),
+            mode: if config.database.is_shared() { "fleet" } else { "embedded" }.into(),
             version: env!("CARGO_PKG_VERSION").into(),
             ..dispatcher::Config::default()
         },

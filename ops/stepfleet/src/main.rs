@@ -1,4 +1,4 @@
-//! The `stepfleet` binary: the embedded fleet, and the operator's commands.
+//! The `stepfleet` binary: the embedded fleet, the processes of a shared one, and the operator's commands.
 
 mod banner;
 mod bench;
@@ -11,6 +11,7 @@ mod output;
 mod sse;
 mod tokens;
 
+use std::collections::BTreeMap;
 use std::process::ExitCode;
 
 use clap::Parser;
@@ -60,12 +61,14 @@ async fn run(cli: Cli) -> anyhow::Result<()> {
     let out = Output { json: cli.json };
     let settings = &cli.settings;
     match cli.command {
-        Command::Up(up) => {
-            let mut flags = settings.flags();
-            flags.extend(up.flags());
-            let config = load(settings, flags)?;
-            up.run(config).await
+        Command::Up(up) => up.run(load(settings, with(settings, up.flags()))?).await,
+        Command::Migrate(migrate) => {
+            let shards = migrate.shards.clone().map(|shards| ("shards", shards));
+            let config = load(settings, with(settings, shards.into_iter().collect()))?;
+            migrate.run(&config, out).await
         }
+        Command::Dispatcher(dispatcher) => dispatcher.run(load(settings, with(settings, dispatcher.flags()))?).await,
+        Command::Worker(worker) => worker.run(load(settings, with(settings, worker.flags()))?).await,
         Command::Doctor(doctor) => doctor.run(&load(settings, settings.flags())?, out).await,
         Command::Token(token) => token.run(&load(settings, settings.flags())?, out).await,
         Command::Bench(bench) => bench.run(load(settings, settings.flags())?).await,
@@ -94,14 +97,26 @@ async fn operate(command: Command, client: &Client, out: Output) -> anyhow::Resu
         Command::Shards => cmd::shards::run(client, out).await,
         Command::Workers => cmd::workers::run(client, out).await,
         Command::Drain(drain) => drain.run(client, out).await,
+        Command::Dead(dead) => dead.run(client, out).await,
         Command::Health => cmd::health::run(client, out).await,
-        Command::Up(_) | Command::Doctor(_) | Command::Token(_) | Command::Bench(_) => {
-            unreachable!("handled by the caller")
-        }
+        Command::Up(_)
+        | Command::Migrate(_)
+        | Command::Dispatcher(_)
+        | Command::Worker(_)
+        | Command::Doctor(_)
+        | Command::Token(_)
+        | Command::Bench(_) => unreachable!("handled by the caller"),
     }
 }
 
-fn load(settings: &Settings, flags: std::collections::BTreeMap<&'static str, String>) -> anyhow::Result<Config> {
+/// The settings among the flags of a command, over those that every command understands.
+fn with(settings: &Settings, own: BTreeMap<&'static str, String>) -> BTreeMap<&'static str, String> {
+    let mut flags = settings.flags();
+    flags.extend(own);
+    flags
+}
+
+fn load(settings: &Settings, flags: BTreeMap<&'static str, String>) -> anyhow::Result<Config> {
     let layers = Layers::of_process(settings.config_file.as_deref(), flags)
         .map_err(|problem| UsageError(problem.to_string()))?;
     Ok(Config::load(&layers)?)

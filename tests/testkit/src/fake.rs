@@ -4,6 +4,7 @@
 pub mod archive;
 pub mod breakage;
 pub mod clock;
+pub mod dead;
 pub mod effects;
 pub mod live;
 pub mod queue;
@@ -12,6 +13,7 @@ pub mod store;
 pub use archive::MemArchive;
 pub use breakage::{Breakage, Breakages};
 pub use clock::SimClock;
+pub use dead::MemDeadLetters;
 pub use effects::{Performed, ScriptedEffects};
 pub use live::LocalLive;
 pub use queue::{FaultyQueue, QueueFaults};

@@ -3,6 +3,7 @@
 
 mod layers;
 mod parse;
+mod place;
 #[cfg(test)]
 mod tests;
 
@@ -12,25 +13,32 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 pub use layers::Layers;
+pub use place::{Database, History, without_password};
 use serde::Deserialize;
 
 use crate::secret::Secret;
 
-/// What a process of the embedded fleet needs to know.
+/// What a process of a fleet needs to know, whatever its roles.
 #[derive(Debug, Clone)]
 pub struct Config {
     pub data_dir: PathBuf,
-    /// The SQLite file of ledger, journal and registry.
-    pub database: PathBuf,
-    /// The directory of the LanceDB tables.
-    pub history: PathBuf,
+    /// Ledger, journal and registry.
+    pub database: Database,
+    /// The broker; without one, actions travel in this process or through the ledger.
+    pub amqp: Option<Secret>,
+    /// The LanceDB tables.
+    pub history: History,
+    /// Where the gateway listens.
     pub listen: SocketAddr,
+    /// Where a worker answers probes and scrapes; nowhere if not given.
+    pub worker_listen: Option<SocketAddr>,
     /// An admin token of the default namespace, besides the stored ones.
     pub token: Option<Secret>,
     /// The scripted provider's file.
     pub script: Option<PathBuf>,
-    /// Whether outbound calls may go to loopback and private addresses.
-    pub allow_private: bool,
+    /// Whether outbound calls may go to loopback and private addresses. If nobody says: yes for
+    /// `up`, no for the processes of a fleet.
+    pub allow_private: Option<bool>,
     /// Number of shards of a new installation; an existing one keeps its own.
     pub shards: Option<u16>,
     /// A filter as of `tracing_subscriber::EnvFilter`.
@@ -38,6 +46,10 @@ pub struct Config {
     /// `provider/model` that `run_step` uses, or `scripted`.
     pub model: Option<String>,
     pub models: BTreeMap<String, ModelProfile>,
+    /// Where traces go: an OTLP endpoint over HTTP.
+    pub otlp: Option<String>,
+    /// A file that gets a line for every execution of a step, for measurements.
+    pub step_log: Option<PathBuf>,
 }
 
 /// A named choice of model, `[models.<name>]` in `stepfleet.toml`.

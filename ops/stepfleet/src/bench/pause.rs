@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
-use domain::ports::{Ledger, Subscription};
+use domain::ports::Subscription;
 use schemas::session::SessionStatus;
 use serde_json::{Value, json};
 
@@ -35,7 +35,7 @@ pub async fn under_backlog(backlog: u64) -> Result<()> {
         times.push(started.elapsed());
         rig.accept([act("target", "resume", json!({}))]).await?;
         until(&mut watch, SessionStatus::Running).await?;
-        left = rig.fleet.parts.store.stats().await?.pending;
+        left = rig.fleet.parts.store.ledger.stats().await?.pending;
     }
     let count = times.len();
     times.sort_unstable();

@@ -44,7 +44,7 @@ async fn grow(rig: &Rig, id: &str, steps: u64) -> Result<()> {
     let key = key(id)?;
     let mut asked = false;
     loop {
-        let row = rig.fleet.parts.store.session(&key).await?.context("the session is gone")?;
+        let row = rig.fleet.parts.store.sessions.session(&key).await?.context("the session is gone")?;
         if row.head.status == SessionStatus::Paused {
             return Ok(());
         }

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 use domain::action::{self, ParseContext};
-use domain::ports::{Leases, Ledger, Sessions, Verdict};
+use domain::ports::Verdict;
 use host::config::{Config, Layers};
 use host::metrics::Metrics;
 use host::probe;
@@ -14,10 +14,11 @@ use schemas::limits::ACCEPT_BATCH_MAX;
 use schemas::session::SessionStatus;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
 use ulid::Ulid;
 
 use crate::client::Client;
-use crate::fleet::Fleet;
+use crate::fleet::{Fleet, Part, Roles};
 use crate::tokens;
 
 /// Between two looks at a counter.
@@ -85,7 +86,7 @@ impl Rig {
             let parsed = action::parse(&body, context());
             batch.push(parsed.map_err(|problem| anyhow::anyhow!("{}", problem.detail))?);
             if batch.len() == ACCEPT_BATCH_MAX || bodies.peek().is_none() {
-                let verdicts = self.fleet.parts.store.accept(std::mem::take(&mut batch)).await?;
+                let verdicts = self.fleet.parts.store.ledger.accept(std::mem::take(&mut batch)).await?;
                 let mut accepted = Vec::with_capacity(verdicts.len());
                 for verdict in verdicts {
                     match verdict {
@@ -104,7 +105,7 @@ impl Rig {
     pub async fn wait_count(&self, status: SessionStatus, count: u64) -> Result<()> {
         let started = Instant::now();
         loop {
-            let counts = self.fleet.parts.store.count_by_status().await?;
+            let counts = self.fleet.parts.store.sessions.count_by_status().await?;
             if counts.iter().any(|(found, number)| *found == status && *number >= count) {
                 return Ok(());
             }
@@ -119,9 +120,10 @@ impl Rig {
 async fn start(config: &Config, metrics: &Metrics) -> Result<(Fleet, Client)> {
     let listener = TcpListener::bind(config.listen).await.context("a port")?;
     let base = format!("http://{}", listener.local_addr().context("a port")?);
-    let fleet = Fleet::start(config, listener, metrics.clone()).await?;
+    let part = Part { roles: Roles::ALL, allow_private: true, listener: Some(listener) };
+    let fleet = Fleet::start(config, part, metrics.clone(), &CancellationToken::new()).await?;
     let token = tokens::of_data_dir(fleet.tokens(), &config.data_dir).await?;
-    while fleet.parts.store.shards().await?.iter().any(|shard| shard.owner.is_none()) {
+    while fleet.parts.store.leases.shards().await?.iter().any(|shard| shard.owner.is_none()) {
         tokio::time::sleep(LOOK).await;
     }
     Ok((fleet, Client::new(&base, &token)?))

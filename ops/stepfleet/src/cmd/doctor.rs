@@ -1,22 +1,24 @@
-//! `doctor`: checks a data directory, beside a running fleet or without one, and changes nothing.
+//! `doctor`: checks an installation, beside a running fleet or without one, and changes nothing.
 
+mod broker;
+mod fleet;
 mod report;
 
+use std::path::Path;
 use std::time::Instant;
 
 use anyhow::{Result, bail};
 use clap::Args;
-use domain::ports::{Archive, Clock, Journal, Ledger, Sessions, Tokens};
+use domain::ports::{Archive, Clock};
 use domain::verify::{Progress, verify_all};
 use host::clock::SystemClock;
-use host::config::Config;
+use host::config::{Config, Database, History as Place};
 use host::{datadir, probe};
 use indicatif::{ProgressBar, ProgressStyle};
 use schemas::id::Namespace;
-use store::SqliteStore;
 
 use self::report::{Check, History, Report};
-use crate::fleet::{open_existing_archive, open_existing_store};
+use crate::fleet::{Store, open_existing_archive, open_existing_store};
 use crate::output::Output;
 
 /// Below this, a fleet may stop for want of space at any moment.
@@ -25,7 +27,7 @@ const FSYNC_SAMPLES: usize = 50;
 /// Findings printed in full.
 const BROKEN_SHOWN_MAX: usize = 20;
 
-/// Checks a data directory.
+/// Checks an installation.
 #[derive(Debug, Args)]
 pub struct Doctor {
     /// Read every session's whole history and prove that it has no gap and no duplicate
@@ -39,6 +41,12 @@ impl Doctor {
         machine(config, &mut report);
         let store = open_existing_store(config).await?;
         database(&store, &mut report).await;
+        if config.database.is_shared() {
+            fleet::look(&store, &mut report).await;
+        }
+        if let Some(url) = &config.amqp {
+            broker::look(url, &store, &mut report).await;
+        }
         match open_existing_archive(config).await {
             Ok(archive) => {
                 let ping = archive.ping().await;
@@ -65,34 +73,46 @@ impl Doctor {
 
 /// Who holds the directory, and how its disk does.
 fn machine(config: &Config, report: &mut Report) {
+    report.add("program", true, format!("stepfleet {}", env!("CARGO_PKG_VERSION")));
+    if let Database::Sqlite(_) = &config.database {
+        directory(config, report);
+    } else if let Place::Directory(path) = &config.history {
+        disk(path, report);
+    }
+}
+
+fn directory(config: &Config, report: &mut Report) {
     let holder = datadir::holder_of(&config.data_dir).unwrap_or_else(|| "nobody".into());
     report.add("data directory", true, format!("{}, in use by {holder}", config.data_dir.display()));
-    match probe::free_bytes(&config.data_dir) {
+    disk(&config.data_dir, report);
+}
+
+fn disk(path: &Path, report: &mut Report) {
+    match probe::free_bytes(path) {
         Ok(free) => report.add("disk space", free >= FREE_BYTES_MIN, format!("{} MiB free", free >> 20)),
         Err(error) => report.add("disk space", false, error.to_string()),
     }
-    match probe::fsync_floor(&config.data_dir, FSYNC_SAMPLES) {
+    match probe::fsync_floor(path, FSYNC_SAMPLES) {
         Ok(floor) => report.add("disk latency", true, format!("fsync p50 {:?}, p99 {:?}", floor.p50, floor.p99)),
         Err(error) => report.add("disk latency", false, format!("cannot write: {error}")),
     }
-    report.add("program", true, format!("stepfleet {}", env!("CARGO_PKG_VERSION")));
 }
 
-async fn database(store: &SqliteStore, report: &mut Report) {
+async fn database(store: &Store, report: &mut Report) {
     let started = Instant::now();
-    let Check { well, detail, .. } = match store.quick_check().await {
+    let Check { well, detail, .. } = match store.check().await {
         Ok(()) => Check::new("", true, format!("sound, {} ms", started.elapsed().as_millis())),
         Err(error) => Check::new("", false, error.to_string()),
     };
     report.add("database", well, detail);
-    match store.stats().await {
+    match store.ledger.stats().await {
         Ok(stats) => {
             let oldest = stats.oldest_ms.map_or(0, |oldest| (SystemClock.now_ms() - oldest).max(0));
             report.add("queue", true, format!("{} actions wait, the oldest {oldest} ms", stats.pending));
         }
         Err(error) => report.add("queue", false, error.to_string()),
     }
-    match store.lag().await {
+    match store.journal.lag().await {
         Ok(lags) => {
             let waiting: u64 = lags.iter().map(|lag| lag.seq.saturating_sub(lag.archived_seq)).sum();
             report.add("journal", true, format!("{waiting} rows wait for the archive"));
@@ -101,18 +121,18 @@ async fn database(store: &SqliteStore, report: &mut Report) {
     }
 }
 
-async fn verify(store: &SqliteStore, archive: &dyn Archive) -> Result<History> {
+async fn verify(store: &Store, archive: &dyn Archive) -> Result<History> {
     let mut namespaces = vec![Namespace::default_ns()];
-    namespaces.extend(store.all().await?.into_iter().map(|token| token.namespace));
+    namespaces.extend(store.tokens.all().await?.into_iter().map(|token| token.namespace));
     namespaces.sort();
     namespaces.dedup();
-    let counts = Sessions::count_by_status(store).await?;
+    let counts = store.sessions.count_by_status().await?;
     let bar = ProgressBar::new(counts.iter().map(|(_, count)| count).sum());
     if let Ok(style) = ProgressStyle::with_template("{bar:30} {pos} of {len} sessions, {eta} left") {
         bar.set_style(style);
     }
-    let journal: &dyn Journal = store;
-    let verdict = verify_all(store, journal, archive, &namespaces, &mut |progress: &Progress| {
+    let (sessions, journal) = (store.sessions.as_ref(), store.journal.as_ref());
+    let verdict = verify_all(sessions, journal, archive, &namespaces, &mut |progress: &Progress| {
         bar.set_position(progress.sessions);
     })
     .await?;

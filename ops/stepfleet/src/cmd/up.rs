@@ -1,22 +1,21 @@
 //! `up`: the whole fleet in this process.
 
 use std::collections::BTreeMap;
-use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use clap::Args;
 use host::config::Config;
 use host::datadir::DataDir;
 use host::metrics::Metrics;
 use host::{signals, telemetry};
 use serde_json::json;
-use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
+use super::process;
 use crate::banner::Banner;
 use crate::datadir_files::{ADDRESS_FILE, TOKEN_FILE, write_private};
-use crate::fleet::Fleet;
+use crate::fleet::{Fleet, Part, Roles};
 use crate::tokens;
 
 /// Runs the embedded fleet.
@@ -66,11 +65,12 @@ impl Up {
         signals::watch(stop.clone()).context("the signal handlers")?;
         // Port and directory first: they are what goes wrong, and nothing is touched before.
         let dir = DataDir::lock(&config.data_dir)?;
-        let listener = bind(config.listen).await?;
+        let listener = process::bind(config.listen).await?;
         let address = listener.local_addr().context("the listening address")?;
-        let fleet = Fleet::start(&config, listener, metrics).await?;
+        let part = Part { roles: Roles::ALL, allow_private: true, listener: Some(listener) };
+        let fleet = Fleet::start(&config, part, metrics, &stop).await?;
         let token = tokens::of_data_dir(fleet.tokens(), dir.path()).await?;
-        let base = format!("http://{}", reachable(address));
+        let base = format!("http://{}", process::reachable(address));
         write_private(dir.path(), ADDRESS_FILE, &base).context("the address file")?;
         let token_file = dir.path().join(TOKEN_FILE);
         let banner = Banner {
@@ -81,48 +81,8 @@ impl Up {
             provider: &fleet.provider(),
         };
         println!("{}", banner.text());
-        if let Some(path) = &self.ready_file {
-            tell_ready(path, &base, &token_file)?;
-        }
+        process::tell_ready(self.ready_file.as_deref(), &json!({ "url": base, "token_file": token_file }))?;
         tracing::info!(%address, data_dir = %dir.path().display(), "ready");
-        let failed = fleet.failed();
-        tokio::select! {
-            () = stop.cancelled() => {}
-            () = failed.cancelled() => {}
-        }
-        fleet.stop().await;
-        if failed.is_cancelled() {
-            bail!(
-                "a part of the fleet broke down; the log says which. Nothing that was accepted is lost: start it again"
-            );
-        }
-        Ok(())
+        process::until_done(fleet, stop).await
     }
-}
-
-/// Writes the ready file whole: who waits for it never reads half of it.
-fn tell_ready(path: &std::path::Path, base: &str, token_file: &std::path::Path) -> Result<()> {
-    let text = json!({ "url": base, "token_file": token_file, "pid": std::process::id() }).to_string();
-    let scratch = path.with_extension("new");
-    std::fs::write(&scratch, text)
-        .and_then(|()| std::fs::rename(&scratch, path))
-        .with_context(|| path.display().to_string())
-}
-
-async fn bind(address: SocketAddr) -> Result<TcpListener> {
-    TcpListener::bind(address).await.map_err(|error| match error.kind() {
-        std::io::ErrorKind::AddrInUse => {
-            anyhow::anyhow!("{address} is in use by another program; stop that one, or choose another address with --listen (port 0 takes any free one)")
-        }
-        _ => anyhow::anyhow!("cannot listen on {address}: {error}; choose another address with --listen"),
-    })
-}
-
-/// The address to put into a link: one that listens on all addresses is reached on this machine.
-fn reachable(address: SocketAddr) -> SocketAddr {
-    if address.ip().is_unspecified() {
-        let local = if address.is_ipv4() { [127, 0, 0, 1].into() } else { std::net::Ipv6Addr::LOCALHOST.into() };
-        return SocketAddr::new(local, address.port());
-    }
-    address
 }

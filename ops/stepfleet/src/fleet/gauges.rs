@@ -3,12 +3,11 @@
 use std::time::Duration;
 
 use domain::failure::Failure;
-use domain::ports::{Clock, Ledger, Sessions};
+use domain::ports::Clock;
 use host::tasks::Tasks;
 use schemas::telemetry::metric;
-use store::SqliteStore;
 
-use super::Parts;
+use super::{Parts, Store};
 
 /// Seldom enough to cost nothing with a million sessions.
 const EVERY: Duration = Duration::from_secs(5);
@@ -26,10 +25,10 @@ pub fn start(parts: &Parts, tasks: &Tasks) {
     });
 }
 
-async fn sample(store: &SqliteStore, clock: &dyn Clock) -> Result<(), Failure> {
-    let stats = store.stats().await?;
+async fn sample(store: &Store, clock: &dyn Clock) -> Result<(), Failure> {
+    let stats = store.ledger.stats().await?;
     let lag_ms = stats.oldest_ms.map_or(0, |oldest| (clock.now_ms() - oldest).max(0));
-    let counts = store.count_by_status().await?;
+    let counts = store.sessions.count_by_status().await?;
     let live: u64 = counts.iter().filter(|(status, _)| !status.is_at_rest()).map(|(_, count)| count).sum();
     metrics::gauge!(metric::QUEUE_DEPTH).set(stats.pending as f64);
     metrics::gauge!(metric::QUEUE_LAG_SECONDS).set(lag_ms as f64 / 1_000.0);

@@ -1,61 +1,81 @@
-//! The adapters of one machine, opened.
+//! The adapters of a process, opened.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use anyhow::{Context, Result, bail};
-use broker::{EmbeddedLive, EmbeddedQueue};
-use domain::ports::{Archive, Clock, Effects, Live, Queue};
+use anyhow::{Error, Result, bail};
+use broker::{EmbeddedLive, EmbeddedQueue, Rabbit};
+use domain::ports::{Archive, Clock, DeadLetters, Effects, Live, Queue};
 use history::LanceArchive;
 use host::clock::SystemClock;
-use host::config::{Config, ModelProfile};
+use host::config::{Config, History, ModelProfile};
 use providers::{Performer, Profile, ProvidersConfig};
-use store::{OpenOptions, SqliteStore};
+use tokio_util::sync::CancellationToken;
+
+use super::await_services::when_ready;
+use super::store::{Schema, Store};
 
 /// What every role is wired to.
 #[derive(Clone)]
 pub struct Parts {
-    pub store: SqliteStore,
+    pub store: Store,
     pub archive: Arc<dyn Archive>,
     pub queue: Arc<dyn Queue>,
+    pub dead: Arc<dyn DeadLetters>,
     pub live: Arc<dyn Live>,
     pub effects: Arc<dyn Effects>,
     pub clock: Arc<dyn Clock>,
 }
 
 impl Parts {
-    /// Opens ledger and archive, side by side.
-    pub async fn open(config: &Config) -> Result<Self> {
-        let effects = performer(config)?;
+    /// Opens everything. A shared database and a bucket are waited for; the broker is not: accepting
+    /// and running go on without it.
+    ///
+    /// # Errors
+    /// Something cannot be opened, and waiting would not help.
+    pub async fn open(config: &Config, allow_private: bool, stop: &CancellationToken) -> Result<Self> {
+        let effects = performer(config, allow_private)?;
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
-        let options = OpenOptions { shards: config.shards, create: true, clock: clock.clone() };
+        // A shared database is migrated by one command, for all; the file of one process by itself.
+        let schema = if config.database.is_shared() { Schema::Check } else { Schema::Migrate };
         // The ledger first: if its file is foreign, nothing else is made in the directory.
-        let store = SqliteStore::open(&config.database, options).await?;
-        let archive = open_archive(config, true).await?;
-        Ok(Self {
-            store,
-            archive: Arc::new(archive),
-            queue: Arc::new(EmbeddedQueue::new()),
-            live: Arc::new(EmbeddedLive::new()),
-            effects,
-            clock,
+        let store = when_ready("database", stop, store_may_come, async || {
+            Store::open(config, schema, clock.clone()).await
         })
+        .await?;
+        let archive = when_ready("history", stop, archive_may_come, async || open_archive(config, true).await).await?;
+        let shards = store.leases.shard_count().await?;
+        let (queue, dead, live) = carriers(config, shards)?;
+        Ok(Self { store, archive: Arc::new(archive), queue, dead, live, effects, clock })
     }
 }
 
-/// The ledger of an installation that is there already, without changing anything.
+type Carriers = (Arc<dyn Queue>, Arc<dyn DeadLetters>, Arc<dyn Live>);
+
+fn carriers(config: &Config, shards: u16) -> Result<Carriers> {
+    let Some(url) = &config.amqp else {
+        let queue = Arc::new(EmbeddedQueue::new());
+        return Ok((queue.clone(), queue, Arc::new(EmbeddedLive::new())));
+    };
+    let rabbit = Rabbit::start(url.expose(), shards)?;
+    Ok((rabbit.queue(), rabbit.dead_letters(), rabbit.live()))
+}
+
+/// Whether a database that cannot be opened may be there later.
+pub fn store_may_come(error: &Error) -> bool {
+    error.downcast_ref::<store::OpenError>().is_some_and(store::OpenError::may_pass)
+}
+
+fn archive_may_come(error: &Error) -> bool {
+    error.downcast_ref::<history::OpenError>().is_some_and(history::OpenError::may_pass)
+}
+
+/// The store of an installation that is there already, without changing anything.
 ///
 /// # Errors
 /// There is none, or it cannot be used.
-pub async fn open_existing_store(config: &Config) -> Result<SqliteStore> {
-    if !config.database.is_file() {
-        bail!(
-            "there is no fleet in {}; start one with `stepfleet up`, or name its directory with --data-dir",
-            config.data_dir.display()
-        );
-    }
-    let options = OpenOptions { shards: config.shards, create: false, clock: Arc::new(SystemClock) };
-    Ok(SqliteStore::open(&config.database, options).await?)
+pub async fn open_existing_store(config: &Config) -> Result<Store> {
+    Store::open(config, Schema::Check, Arc::new(SystemClock)).await
 }
 
 /// The archive of an installation that is there already.
@@ -63,18 +83,20 @@ pub async fn open_existing_store(config: &Config) -> Result<SqliteStore> {
 /// # Errors
 /// There is none, or it cannot be used.
 pub async fn open_existing_archive(config: &Config) -> Result<LanceArchive> {
-    if !config.history.is_dir() {
-        bail!("there is no history in {}", config.history.display());
+    if let History::Directory(path) = &config.history
+        && !path.is_dir()
+    {
+        bail!("there is no history in {}", path.display());
     }
     open_archive(config, false).await
 }
 
 async fn open_archive(config: &Config, create: bool) -> Result<LanceArchive> {
-    let uri = config.history.to_str().context("the path of the history is not Unicode")?;
-    Ok(LanceArchive::open(uri, history::OpenOptions { create, ..Default::default() }).await?)
+    let uri = config.history.to_string();
+    Ok(LanceArchive::open(&uri, history::OpenOptions { create, ..Default::default() }).await?)
 }
 
-fn performer(config: &Config) -> Result<Arc<dyn Effects>> {
+fn performer(config: &Config, allow_private: bool) -> Result<Arc<dyn Effects>> {
     let mut profiles = BTreeMap::new();
     for (name, found) in &config.models {
         let ModelProfile { provider, model, base_url, max_tokens, api_key_env } = found.clone();
@@ -84,6 +106,6 @@ fn performer(config: &Config) -> Result<Arc<dyn Effects>> {
     // These have been through the layers: file, environment, flags.
     settings.model = config.model.clone();
     settings.script = config.script.clone();
-    settings.allow_private = config.allow_private;
+    settings.allow_private = allow_private;
     Ok(Arc::new(Performer::new(&settings)?))
 }

@@ -13,12 +13,15 @@ pub const NAMES: &[&str] = &[
     "amqp_url",
     "history_uri",
     "listen",
+    "worker_listen",
     "token",
     "script",
     "allow_private",
     "shards",
     "log",
     "model",
+    "otlp_endpoint",
+    "step_log",
 ];
 
 /// Other variables that start with `STEPFLEET_`: for the scripts and the command line.

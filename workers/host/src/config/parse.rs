@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use schemas::limits::SHARDS_MAX;
 
 use super::layers::{Layers, NAMES, Setting, merge, nearest};
-use super::{Config, ModelProfile, Problem, Problems};
+use super::{Config, Database, History, ModelProfile, Problem, Problems, place};
 use crate::secret::Secret;
 use crate::telemetry;
 
@@ -28,15 +28,22 @@ pub fn config(layers: &Layers) -> Result<Config, Problems> {
     let settings = merge(layers, &table, &mut problems);
     let mut reader = Reader { settings, problems };
     let data_dir = PathBuf::from(reader.text("data_dir").unwrap_or_else(|| DATA_DIR.into()));
-    reader.refuse_amqp();
     let config = Config {
-        database: reader.database().unwrap_or_else(|| data_dir.join("ledger.db")),
-        history: reader.history().unwrap_or_else(|| data_dir.join("history")),
+        database: reader
+            .hidden("database_url", Database::parse)
+            .unwrap_or_else(|| Database::Sqlite(data_dir.join("ledger.db"))),
+        amqp: reader.hidden("amqp_url", place::amqp),
+        history: reader
+            .parse("history_uri", History::parse)
+            .unwrap_or_else(|| History::Directory(data_dir.join("history"))),
+        worker_listen: reader.parse("worker_listen", address),
+        otlp: reader.text("otlp_endpoint"),
+        step_log: reader.text("step_log").map(PathBuf::from),
         data_dir,
         listen: reader.parse("listen", address).unwrap_or_else(|| SocketAddr::from(([127, 0, 0, 1], 7070))),
         token: reader.token(),
         script: reader.parse("script", existing_file),
-        allow_private: reader.parse("allow_private", yes_or_no).unwrap_or(true),
+        allow_private: reader.parse("allow_private", yes_or_no),
         shards: reader.parse("shards", shards),
         log: reader.parse("log", |text| telemetry::parse_filter(text).map(|_| text.to_owned())).unwrap_or_default(),
         model: reader.parse("model", provider_and_model),
@@ -60,6 +67,12 @@ impl Reader {
         read(&text).map_err(|remedy| self.refuse(name, text, remedy)).ok()
     }
 
+    /// As [`Reader::parse`], for what may hold a password: it is never repeated.
+    fn hidden<T>(&mut self, name: &'static str, read: impl Fn(&str) -> Result<T, String>) -> Option<T> {
+        let text = self.text(name)?;
+        read(&text).map_err(|remedy| self.refuse(name, String::new(), remedy)).ok()
+    }
+
     /// Like the others, but its value is never repeated.
     fn token(&mut self) -> Option<Secret> {
         let text = self.text("token")?;
@@ -72,39 +85,6 @@ impl Reader {
         };
         self.refuse("token", String::new(), remedy);
         None
-    }
-
-    fn database(&mut self) -> Option<PathBuf> {
-        self.parse("database_url", |text| match text.strip_prefix("sqlite:") {
-            Some(path) => {
-                let path = path.strip_prefix("//").unwrap_or(path);
-                if path.is_empty() {
-                    Err("names no file; use sqlite://path/to/ledger.db".into())
-                } else {
-                    Ok(path.into())
-                }
-            }
-            None => {
-                Err("the embedded fleet keeps its ledger in SQLite; use sqlite://path/to/ledger.db, or leave it out"
-                    .into())
-            }
-        })
-    }
-
-    fn history(&mut self) -> Option<PathBuf> {
-        self.parse("history_uri", |text| match text.split_once("://") {
-            None | Some(("file", _)) => Ok(PathBuf::from(text.strip_prefix("file://").unwrap_or(text))),
-            Some((scheme, _)) => Err(format!(
-                "{scheme} is not supported by the embedded fleet; use the path of a directory, or leave it out"
-            )),
-        })
-    }
-
-    /// A broker that is silently not used would be worse than a refusal.
-    fn refuse_amqp(&mut self) {
-        if self.settings.contains_key("amqp_url") {
-            self.refuse("amqp_url", String::new(), "`up` is the embedded fleet and brings its own queue; leave it out");
-        }
     }
 }
 

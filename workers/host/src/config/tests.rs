@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Config, Layers};
+use super::{Config, Database, History, Layers};
 
 fn layers(file: Option<&str>, env: &[(&str, &str)], flags: &[(&'static str, &str)]) -> Layers {
     Layers {
@@ -16,10 +16,11 @@ fn layers(file: Option<&str>, env: &[(&str, &str)], flags: &[(&'static str, &str
 fn nothing_set_means_embedded_in_the_working_directory() {
     let config = Config::load(&layers(None, &[("HOME", "/root")], &[])).unwrap();
     assert_eq!(config.data_dir.to_str(), Some("stepfleet-data"));
-    assert_eq!(config.database.to_str(), Some("stepfleet-data/ledger.db"));
-    assert_eq!(config.history.to_str(), Some("stepfleet-data/history"));
+    assert_eq!(config.database, Database::Sqlite("stepfleet-data/ledger.db".into()));
+    assert_eq!(config.history, History::Directory("stepfleet-data/history".into()));
     assert_eq!(config.listen.to_string(), "127.0.0.1:7070");
-    assert!(config.allow_private && config.token.is_none() && config.shards.is_none());
+    assert!(config.allow_private.is_none() && config.token.is_none() && config.shards.is_none());
+    assert!(config.amqp.is_none() && config.worker_listen.is_none());
 }
 
 #[test]
@@ -38,10 +39,10 @@ fn every_problem_is_reported_at_once_with_key_value_and_remedy() {
     let env = [
         ("STEPFLEET_LISTEN", "nowhere"),
         ("STEPFLEET_TOKEN", "short"),
-        ("STEPFLEET_DATABASE_URL", "mysql://db"),
+        ("STEPFLEET_DATABASE_URL", "mysql://root:guest@db"),
         ("STEPFLEET_HISTORY_URI", "ftp://x"),
         ("STEPFLEET_SHARD", "3"),
-        ("STEPFLEET_AMQP_URL", "amqp://guest:guest@mq"),
+        ("STEPFLEET_AMQP_URL", "http://guest:guest@mq"),
         ("STEPFLEET_ALLOW_PRIVATE", "perhaps"),
         ("STEPFLEET_SCRIPT", "/does/not/exist.json"),
     ];
@@ -54,10 +55,10 @@ fn every_problem_is_reported_at_once_with_key_value_and_remedy() {
         "models.fast.provider in stepfleet.toml: \"acme\" is no provider",
         "STEPFLEET_LISTEN = \"nowhere\": is no address",
         "STEPFLEET_TOKEN: is too short",
-        "STEPFLEET_DATABASE_URL = \"mysql://db\": the embedded fleet keeps its ledger in SQLite",
+        "STEPFLEET_DATABASE_URL: use sqlite://path/to/ledger.db or postgres://",
         "STEPFLEET_HISTORY_URI = \"ftp://x\": ftp is not supported",
         "STEPFLEET_SHARD = \"3\": is no setting; did you mean STEPFLEET_SHARDS?",
-        "STEPFLEET_AMQP_URL: `up` is the embedded fleet",
+        "STEPFLEET_AMQP_URL: use amqp://user:password@host/vhost",
         "STEPFLEET_ALLOW_PRIVATE = \"perhaps\": use true or false",
         "STEPFLEET_SCRIPT = \"/does/not/exist.json\": cannot be read",
         "--model = \"gpt\": use provider/model with",
@@ -86,4 +87,33 @@ fn a_token_is_hidden() {
     let config = Config::load(&layers(None, &[("STEPFLEET_TOKEN", "0123456789abcdef")], &[])).unwrap();
     assert_eq!(config.token.as_ref().map(|token| token.expose()), Some("0123456789abcdef"));
     assert!(!format!("{config:?}").contains("0123456789abcdef"));
+}
+
+#[test]
+fn the_places_of_a_fleet_are_shown_without_their_passwords() {
+    let env = [
+        ("STEPFLEET_DATABASE_URL", "postgres://fleet:hunter2@db:5433/stepfleet"),
+        ("STEPFLEET_AMQP_URL", "amqp://fleet:hunter2@mq:5673/%2f"),
+        ("STEPFLEET_HISTORY_URI", "s3://bucket/prefix"),
+        ("STEPFLEET_WORKER_LISTEN", "127.0.0.1:7171"),
+    ];
+    let config = Config::load(&layers(None, &env, &[])).unwrap();
+    assert_eq!(config.database.to_string(), "postgres://db:5433/stepfleet");
+    assert_eq!(config.history, History::Bucket("s3://bucket/prefix".into()));
+    assert_eq!(config.worker_listen.map(|address| address.port()), Some(7171));
+    assert!(config.database.is_shared() && config.amqp.is_some());
+    assert!(!format!("{config:?}").contains("hunter2"));
+}
+
+#[test]
+fn a_place_that_names_nothing_is_refused() {
+    for (name, value) in [
+        ("STEPFLEET_DATABASE_URL", "sqlite:"),
+        ("STEPFLEET_DATABASE_URL", "postgres://host"),
+        ("STEPFLEET_HISTORY_URI", "s3:///prefix"),
+        ("STEPFLEET_AMQP_URL", "amqp:"),
+    ] {
+        let problems = Config::load(&layers(None, &[(name, value)], &[])).unwrap_err();
+        assert_eq!(problems.0.len(), 1, "{name}={value}: {problems}");
+    }
 }

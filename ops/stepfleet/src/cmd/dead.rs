@@ -1,0 +1,77 @@
+//! `dead`: messages that could not be taken.
+
+use anyhow::Result;
+use clap::{Args, Subcommand};
+use schemas::api::DeadLetterView;
+use serde_json::{Value, json};
+
+use super::items;
+use crate::client::Client;
+use crate::output::{Output, facts, table};
+
+/// Lists, shows, sends again and throws away dead letters.
+#[derive(Debug, Args)]
+pub struct Dead {
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+#[derive(Debug, Subcommand)]
+enum Verb {
+    /// List them, the oldest first
+    List {
+        #[arg(long, default_value_t = 100)]
+        limit: usize,
+    },
+    /// Show one with its body
+    Show { id: String },
+    /// Send one back to where it came from
+    Redrive { id: String },
+    /// Throw one away
+    Drop { id: String },
+}
+
+impl Dead {
+    pub async fn run(self, client: &Client, out: Output) -> Result<()> {
+        match self.verb {
+            Verb::List { limit } => list(client, out, limit).await,
+            Verb::Show { id } => {
+                let letter: DeadLetterView = client.get(&format!("/api/dead/{id}"), &[]).await?;
+                out.show(&letter, |letter| {
+                    facts([
+                        ("id", letter.id.clone()),
+                        ("died", letter.died_at.clone()),
+                        ("in", letter.origin.clone()),
+                        ("why", letter.reason.clone()),
+                        ("body", letter.body.clone()),
+                    ])
+                })
+            }
+            Verb::Redrive { id } => act(client, out, &id, "redrive").await,
+            Verb::Drop { id } => act(client, out, &id, "drop").await,
+        }
+    }
+}
+
+async fn list(client: &Client, out: Output, limit: usize) -> Result<()> {
+    let answer: Value = client.get("/api/dead", &[("limit", limit.to_string())]).await?;
+    let letters: Vec<DeadLetterView> = items(answer)?;
+    out.show(&letters, |letters| {
+        let mut rows = table(&["id", "died", "in", "bytes", "why"]);
+        for letter in letters {
+            rows.add_row([
+                letter.id.clone(),
+                letter.died_at.clone(),
+                letter.origin.clone(),
+                letter.bytes.to_string(),
+                letter.reason.clone(),
+            ]);
+        }
+        rows
+    })
+}
+
+async fn act(client: &Client, out: Output, id: &str, verb: &'static str) -> Result<()> {
+    let answer: Value = client.post(&format!("/api/dead/{id}/{verb}"), &json!({})).await?;
+    out.show(&answer, |_| facts([("id", id.to_owned()), ("done", verb.to_owned())]))
+}
