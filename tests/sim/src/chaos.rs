@@ -31,6 +31,19 @@ pub async fn strike(world: &World, machines: &[Machine]) {
     }
 }
 
+/// Workers leave in good order and come back, all the time.
+pub async fn churn(world: &World, machines: &[Machine]) {
+    let dice = world.dice.fork();
+    let mean_ms = world.plan.churn_ms;
+    if mean_ms == 0 {
+        std::future::pending::<()>().await;
+    }
+    loop {
+        tokio::time::sleep(Duration::from_millis(dice.range(1..2 * mean_ms))).await;
+        dice.pick(machines).renew();
+    }
+}
+
 fn on(machine: &Machine, act: impl FnOnce(Process)) {
     if let Some(process) = machine.process() {
         act(process);

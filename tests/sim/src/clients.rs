@@ -9,8 +9,9 @@ use std::time::Duration;
 
 use domain::action::{ParseContext, parse};
 use domain::ports::{Ledger, Queue, Verdict};
-use schemas::action::NewAction;
-use schemas::id::{ActionId, AgentId, SessionId};
+use schemas::action::{Lane, NewAction};
+use schemas::id::{ActionId, AgentId, SessionId, Shard};
+use schemas::topology::shard_queue;
 use serde_json::Value;
 use testkit::dice::Dice;
 use testkit::unreliable::{Faults, Unreliable};
@@ -26,6 +27,10 @@ pub struct Client {
     faults: Faults,
     ledger: Unreliable<testkit::fake::MemStore>,
     queue: Unreliable<testkit::fake::FaultyQueue>,
+    broker: testkit::fake::FaultyQueue,
+    shards: u16,
+    /// How often actions also go past the gateway.
+    straight: f64,
     book: Book,
     bodies: Bodies,
 }
@@ -38,6 +43,9 @@ impl Client {
         Self {
             ledger: Unreliable::new(Arc::new(world.store.clone()), faults.clone()),
             queue: Unreliable::new(Arc::new(world.queue.clone()), faults.clone()),
+            broker: world.queue.clone(),
+            shards: world.plan.shards,
+            straight: world.plan.straight,
             bodies: Bodies::new(dice.fork(), number, world.plan.sessions),
             name,
             dice,
@@ -48,7 +56,7 @@ impl Client {
 
     /// A client without faults, for the last orders.
     pub fn steady(world: &World, book: Book) -> Self {
-        let client = Self::new(world, 9, book);
+        let client = Self { straight: 0.0, ..Self::new(world, 9, book) };
         client.faults.heal();
         client
     }
@@ -80,7 +88,22 @@ impl Client {
     /// Sends an action under this id.
     pub async fn send(&mut self, namespace: schemas::id::Namespace, id: &str, body: Value) {
         let action = new_action(namespace, id, &self.name, &body);
+        if self.dice.chance(self.straight) {
+            self.put_straight(&action, body);
+        }
         self.offer(action).await;
+    }
+
+    /// Another program puts the same action straight on some shard's queue, and rubbish with it.
+    fn put_straight(&self, action: &NewAction, mut body: Value) {
+        self.book.sent(action);
+        body["action_id"] = action.action_id.as_str().into();
+        body["namespace"] = action.namespace.as_str().into();
+        for bytes in [b"{rubbish".to_vec(), body.to_string().into_bytes()] {
+            let lane = *self.dice.pick(&Lane::ALL);
+            let shard = Shard(self.dice.range(0..u64::from(self.shards)) as u16);
+            self.broker.put(&shard_queue(shard, lane), bytes);
+        }
     }
 
     /// Offers an action until there is an answer, then publishes it, or forgets to.

@@ -25,7 +25,7 @@ pub struct Came {
 
 /// Runs the scenario with a crash at the given call of its worker.
 pub async fn drill(crash: Option<CrashPoint>) -> Run<Vec<Came>> {
-    let (world, book) = (World::new(Plan::calm()), Book::default());
+    let (world, book) = (World::new(Plan { lease_ms: 2_000, renew_ms: 500, ..Plan::calm(1) }), Book::default());
     for (id, body) in script() {
         post(&world, id, &body).await;
     }
@@ -97,15 +97,6 @@ fn came(world: &World) -> Vec<Came> {
     // A call in doubt fails its session, so what that came to depends on the crash: it is the oracle
     // that sees whether a call was repeated.
     stories.0.iter().filter(|story| story.row.spec.moniker != "http").map(one).collect()
-}
-
-impl Plan {
-    /// No faults, one shard.
-    fn calm() -> Self {
-        let plan = Plan::of(0);
-        let (queue, effects) = (testkit::fake::QueueFaults::NONE, testkit::fake::effects::EffectFaults::NONE);
-        Plan { shards: 1, lease_ms: 2_000, cut_appends: 0.0, destroys_all: false, queue, effects, ..plan }
-    }
 }
 
 /// One crash at every `stride`th call, before and after it. Answers how many crashes were tried.

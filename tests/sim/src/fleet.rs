@@ -111,7 +111,7 @@ impl Keeper {
                 asked = self.orders.wait_for(|order| *order != Order::Run) => asked.ok().map(|order| *order),
             };
             match asked {
-                None => running.kill(),
+                None => self.crash(running),
                 Some(asked) => {
                     running.drain().await;
                     if asked == Order::End {
@@ -137,6 +137,15 @@ impl Keeper {
         }
     }
 
+    /// Most deaths are noticed by the database at once: the connections close. A machine that loses
+    /// its power takes its leases with it.
+    fn crash(&self, running: Running) {
+        if self.dice.chance(self.world.plan.noticed) {
+            self.world.store.process_ended(running.worker.clone());
+        }
+        running.kill();
+    }
+
     fn start_process(&self, start: u32) -> Running {
         let world = &self.world;
         let name = format!("{}.{start}", self.name);
@@ -152,6 +161,7 @@ impl Keeper {
 
 /// A process and what runs in it.
 pub struct Running {
+    worker: WorkerId,
     process: Process,
     runner: Option<Runner>,
     archivist: Option<Archivist>,
@@ -160,9 +170,9 @@ pub struct Running {
 impl Running {
     pub fn start(world: &World, process: Process, worker: &WorkerId, runs: bool, archives: bool) -> Self {
         let runner = || Runner::start(runner_deps(world, &process), runner_config(world, worker));
-        let archivist = || Archivist::start(archivist_deps(world, &process), archivist_config(world));
+        let archivist = || Archivist::start(archivist_deps(world, &process, worker), archivist_config(world));
         let (runner, archivist) = (runs.then(runner), archives.then(archivist));
-        Self { process, runner, archivist }
+        Self { worker: worker.clone(), process, runner, archivist }
     }
 
     pub fn kill(self) {
@@ -216,18 +226,22 @@ fn runner_deps(world: &World, process: &Process) -> RunnerDeps {
 fn runner_config(world: &World, worker: &WorkerId) -> RunnerConfig {
     RunnerConfig {
         lease_ms: world.plan.lease_ms,
-        tick_ms: 300,
+        renew_ms: world.plan.renew_ms,
+        look_ms: world.plan.look_ms,
         poll_ms: 500,
+        audit_ms: 900,
         idle_evict_ms: world.plan.idle_evict_ms,
         drain_grace_ms: 1_000,
         ..RunnerConfig::new(worker.clone(), "sim", "0")
     }
 }
 
-fn archivist_deps(world: &World, process: &Process) -> ArchivistDeps {
+fn archivist_deps(world: &World, process: &Process, worker: &WorkerId) -> ArchivistDeps {
     let faults = &process.faults;
     let store = Arc::new(world.store.clone());
     ArchivistDeps {
+        worker: worker.clone(),
+        leases: Arc::new(Unreliable::new(store.clone(), faults.clone())),
         journal: Arc::new(Unreliable::new(store.clone(), faults.clone())),
         archive: Arc::new(Unreliable::new(Arc::new(world.archive.clone()), faults.clone())),
         ledger: Arc::new(Unreliable::new(store, faults.clone())),
@@ -243,6 +257,8 @@ fn archivist_config(world: &World) -> ArchivistConfig {
         reader_lag_ms: 200,
         trim_ms: 500,
         backoff_max_ms: 2_000,
+        lease_ms: 2_000,
+        renew_ms: 600,
         ..ArchivistConfig::default()
     }
 }

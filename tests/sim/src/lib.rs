@@ -6,13 +6,17 @@ mod clients;
 mod drill;
 mod fleet;
 mod oracle;
+mod ordering;
 mod plan;
 mod quiet;
 mod run;
+mod scene;
 mod world;
 
 pub use drill::drill_every;
 pub use oracle::Finding;
+pub use ordering::{Attack, attack};
 pub use plan::Plan;
 pub use run::{Failed, Passed, run_plan, run_seed};
+pub use scene::{Scene, is_of, play};
 pub use world::World;

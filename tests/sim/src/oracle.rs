@@ -1,6 +1,7 @@
 //! The oracle: reads what the world has in the end, and says which invariants do not hold.
 
 mod actions;
+mod causes;
 mod content;
 mod control;
 mod effects;
@@ -42,5 +43,6 @@ pub fn check(world: &World, book: &Book) -> Vec<Finding> {
     control::check(&stories, &mut findings);
     history::check(world, &stories, &mut findings);
     effects::check(world, &mut findings);
+    causes::check(world, &mut findings);
     findings.0
 }

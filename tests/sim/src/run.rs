@@ -102,6 +102,7 @@ async fn act(world: &World, book: &Book, machines: &[Machine]) -> Vec<Broken> {
         biased;
         () = all => Vec::new(),
         () = chaos::strike(world, machines) => Vec::new(),
+        () = chaos::churn(world, machines) => Vec::new(),
         () = tokio::time::sleep(CLIENTS_MAX) => {
             vec![Broken { invariant: Invariant::A1, evidence: "a client never got an answer".into() }]
         }

@@ -5,6 +5,7 @@
 
 pub mod bulk;
 pub mod fields;
+pub mod foreign;
 pub mod hash;
 pub mod lift;
 

@@ -1,6 +1,7 @@
 //! Pure decisions: no I/O, no clock, no randomness, no runtime. Modules in reading order.
 
 pub mod action;
+pub mod audit;
 pub mod commit;
 pub mod digest;
 pub mod effect;

@@ -41,7 +41,7 @@ pub(crate) enum Mail {
     Nudge,
 }
 
-/// Why a session left memory. Everything it did is committed, but for `Reload`.
+/// Why a session left memory. Everything it did is committed, but for `Reload` and `Fenced`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Exit {
     /// Nothing to do until its timer or its next action.
@@ -51,6 +51,8 @@ pub(crate) enum Exit {
     /// What it did since the last commit is void: start over from there.
     Reload,
     HandedOver,
+    /// The shard has another owner.
+    Fenced,
     /// There is no such session, or it is not ours any more.
     Gone,
 }
@@ -81,8 +83,9 @@ impl Actor {
 
     pub async fn run(self) -> Exit {
         let loaded = tokio::select! {
-            loaded = load::load(&self.context, &self.key) => loaded,
+            biased;
             () = self.context.hand_over.cancelled() => return Exit::HandedOver,
+            loaded = load::load(&self.context, &self.key) => loaded,
         };
         let (session, in_doubt) = match loaded {
             Ok(loaded) => loaded,

@@ -4,30 +4,35 @@
 mod clock;
 mod plan;
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use domain::failure::Failure;
 use domain::ports::{Lease, ShardInfo, WorkerInfo};
 use schemas::id::{Shard, WorkerId};
 use schemas::telemetry::metric;
-use tokio::task::JoinSet;
-use tokio::time::Instant;
+use tokio::task::{AbortHandle, JoinError, JoinSet};
+use tokio::time::{Instant, MissedTickBehavior};
 use tokio_util::sync::CancellationToken;
 
 pub(crate) use clock::LeaseClock;
-use plan::plan;
+use plan::{Plan, View};
 
 use crate::runner::Shared;
-use crate::shard_task::ShardTask;
+use crate::shard_task::{End, ShardTask};
 
-/// Runs until told to stop; owns the tasks of the shards it holds.
+/// Runs until told to leave and all is handed over; owns the tasks of the shards it holds.
 pub(crate) struct LeaseKeeper {
     shared: Arc<Shared>,
-    stop: CancellationToken,
-    held: HashMap<Shard, Held>,
-    tasks: JoinSet<Lease>,
-    /// Whether the store was away at the last tick, to say so once.
+    /// Told to leave, by this process or by an operator.
+    leave: CancellationToken,
+    leaving: bool,
+    /// By shard, so that a simulation repeats itself.
+    held: BTreeMap<Shard, Held>,
+    tasks: JoinSet<(Lease, End)>,
+    renewed: Option<Instant>,
+    /// Whether the store was away at the last look, to say so once.
     away: bool,
 }
 
@@ -35,30 +40,48 @@ struct Held {
     lease: Lease,
     /// Told to end in good order.
     hand_over: CancellationToken,
-    task: tokio::task::Id,
+    task: AbortHandle,
 }
 
 impl LeaseKeeper {
-    pub fn new(shared: Arc<Shared>, stop: CancellationToken) -> Self {
-        Self { shared, stop, held: HashMap::new(), tasks: JoinSet::new(), away: false }
+    pub fn new(shared: Arc<Shared>, leave: CancellationToken) -> Self {
+        let (held, tasks) = (BTreeMap::new(), JoinSet::new());
+        Self { shared, leave, leaving: false, held, tasks, renewed: None, away: false }
     }
 
     pub async fn run(mut self) {
-        let mut tick = tokio::time::interval(Duration::from_millis(self.shared.config.tick_ms));
-        tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
-        loop {
+        let mut look = tokio::time::interval(Duration::from_millis(self.shared.config.look_ms));
+        look.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        while !self.leaving || !self.tasks.is_empty() {
             tokio::select! {
                 biased;
-                () = self.stop.cancelled() => break,
+                () = self.leave.cancelled(), if !self.leaving => self.begin_to_leave(),
                 Some(ended) = self.tasks.join_next() => self.on_task_end(ended).await,
-                _ = tick.tick() => self.tick().await,
+                // Goes on while leaving: a step that takes its grace must not lose its lease.
+                _ = look.tick() => self.look().await,
             }
         }
-        self.drain().await;
+        metrics::gauge!(metric::SHARDS_OWNED).set(0.0);
+        if let Err(failure) = self.shared.deps.leases.deregister(&self.shared.config.worker).await {
+            tracing::warn!(%failure, "could not deregister; the heartbeat runs out by itself");
+        }
     }
 
-    async fn tick(&mut self) {
-        match self.try_tick().await {
+    fn begin_to_leave(&mut self) {
+        tracing::info!(shards = self.held.len(), "handing over all shards");
+        self.leaving = true;
+        // The others are told at the next look, so that it is they who claim what is released.
+        self.renewed = None;
+        for held in self.held.values() {
+            held.hand_over.cancel();
+        }
+    }
+
+    async fn look(&mut self) {
+        // A look that takes longer has outlived what it saw.
+        let bound = Duration::from_millis(self.shared.config.lease_ms / 2);
+        let late = || Failure::unavailable(format!("the store did not answer within {} ms", bound.as_millis()));
+        match tokio::time::timeout(bound, self.try_look()).await.unwrap_or_else(|_| Err(late())) {
             Ok(()) => {
                 if std::mem::take(&mut self.away) {
                     tracing::info!("the store answers again");
@@ -73,28 +96,39 @@ impl LeaseKeeper {
         metrics::gauge!(metric::SHARDS_OWNED).set(self.held.len() as f64);
     }
 
-    async fn try_tick(&mut self) -> Result<(), domain::failure::Failure> {
+    async fn try_look(&mut self) -> Result<(), Failure> {
         let shared = self.shared.clone();
         let (config, leases) = (&shared.config, &shared.deps.leases);
+        if self.renewed.is_none_or(|at| at.elapsed() >= Duration::from_millis(config.renew_ms)) {
+            self.heartbeat().await?;
+            self.renew().await?;
+        }
+        for worker in leases.release_gone().await? {
+            tracing::info!(%worker, "the process of a worker is gone; its shards are free");
+        }
+        let workers = leases.workers(i64::try_from(config.lease_ms).unwrap_or(i64::MAX)).await?;
+        let shards = leases.shards().await?;
+        let plan = self.plan(&workers, &shards);
+        self.rebalance(plan).await
+    }
+
+    async fn heartbeat(&mut self) -> Result<(), Failure> {
+        let config = &self.shared.config;
         let info = WorkerInfo {
             worker: config.worker.clone(),
             host: config.host.clone(),
             version: config.version.clone(),
             roles: config.roles.clone(),
-            draining: false,
+            draining: self.leaving,
             heartbeat_age_ms: 0,
         };
-        if leases.heartbeat(&info).await? {
-            self.stop.cancel();
-            return Ok(());
+        if self.shared.deps.leases.heartbeat(&info).await? {
+            self.leave.cancel();
         }
-        self.renew().await?;
-        let workers = leases.workers(i64::try_from(config.lease_ms).unwrap_or(i64::MAX)).await?;
-        let shards = leases.shards().await?;
-        self.rebalance(&workers, &shards).await
+        Ok(())
     }
 
-    async fn renew(&mut self) -> Result<(), domain::failure::Failure> {
+    async fn renew(&mut self) -> Result<(), Failure> {
         let shared = self.shared.clone();
         let config = &shared.config;
         let asked_at = Instant::now();
@@ -107,36 +141,44 @@ impl LeaseKeeper {
         }
         // Counted from before the call, so that a slow answer never stretches the lease.
         self.shared.lease.renewed(asked_at);
+        self.renewed = Some(asked_at);
         Ok(())
     }
 
-    /// Somebody else took the shard: its sessions are dropped as they are; the fence holds.
+    /// Somebody else took the shard: its sessions are dropped as they are, with the calls they
+    /// wait for. Nothing of it could be committed any more.
     fn on_lost(&mut self, lease: &Lease) {
-        tracing::warn!(shard = %lease.shard, epoch = %lease.epoch, "lost a shard");
-        metrics::counter!(metric::LEASE_CHANGES, "change" => "lost").increment(1);
         if let Some(held) = self.held.remove(&lease.shard) {
             held.hand_over.cancel();
+            held.task.abort();
+            said_lost(lease);
         }
     }
 
-    async fn rebalance(
-        &mut self,
-        workers: &[WorkerInfo],
-        shards: &[ShardInfo],
-    ) -> Result<(), domain::failure::Failure> {
-        let alive: Vec<WorkerId> = workers.iter().filter(|w| !w.draining).map(|w| w.worker.clone()).collect();
-        let plan = plan(&self.shared.config.worker, &alive, shards, self.shared.config.moves_per_tick);
+    fn plan(&self, workers: &[WorkerInfo], shards: &[ShardInfo]) -> Plan {
+        let runs = |info: &&WorkerInfo| !info.draining && info.roles.iter().any(|role| role == "runner");
+        let alive: Vec<WorkerId> = workers.iter().filter(runs).map(|info| info.worker.clone()).collect();
+        let config = &self.shared.config;
+        let view = View { me: &config.worker, alive: &alive, moves: config.moves_per_look };
+        view.plan(shards, |lease| self.held.get(&lease.shard).is_some_and(|held| held.lease == *lease))
+    }
+
+    async fn rebalance(&mut self, plan: Plan) -> Result<(), Failure> {
+        let shared = self.shared.clone();
+        let (config, leases) = (&shared.config, &shared.deps.leases);
         for shard in plan.give {
             if let Some(held) = self.held.get(&shard) {
                 held.hand_over.cancel();
             }
         }
+        for lease in plan.stray {
+            leases.release(&config.worker, &lease).await?;
+        }
         for shard in plan.claim {
-            if self.held.contains_key(&shard) || self.stop.is_cancelled() {
+            if self.leaving || self.leave.is_cancelled() || self.held.contains_key(&shard) {
                 continue;
             }
-            let config = &self.shared.config;
-            if let Some(lease) = self.shared.deps.leases.claim(shard, &config.worker, config.lease_ms).await? {
+            if let Some(lease) = leases.claim(shard, &config.worker, config.lease_ms).await? {
                 self.take_up(lease);
             }
         }
@@ -149,21 +191,18 @@ impl LeaseKeeper {
         let hand_over = CancellationToken::new();
         let task = ShardTask::new(self.shared.clone(), lease.clone(), hand_over.clone());
         let name = lease.clone();
-        let task = self.tasks.spawn(async move {
-            task.run().await;
-            name
-        });
-        self.held.insert(lease.shard, Held { lease, hand_over, task: task.id() });
+        let task = self.tasks.spawn(async move { (name, task.run().await) });
+        self.held.insert(lease.shard, Held { lease, hand_over, task });
     }
 
-    /// A shard task ends when told to, or by a panic; either way its shard is given back.
-    async fn on_task_end(&mut self, ended: Result<Lease, tokio::task::JoinError>) {
-        let lease = match ended {
-            Ok(lease) => lease,
+    /// A shard task ends when told to, when it met the fence, or by a panic.
+    async fn on_task_end(&mut self, ended: Result<(Lease, End), JoinError>) {
+        let (lease, end) = match ended {
+            Ok(ended) => ended,
             Err(error) => {
+                let Some(held) = self.held.values().find(|held| held.task.id() == error.id()) else { return };
                 tracing::error!("a shard task panicked; its shard is claimed again");
-                let Some(held) = self.held.values().find(|held| held.task == error.id()) else { return };
-                held.lease.clone()
+                (held.lease.clone(), End::HandedOver)
             }
         };
         // After a loss the shard may be held anew, under a later epoch.
@@ -171,21 +210,26 @@ impl LeaseKeeper {
             return;
         }
         self.held.remove(&lease.shard);
+        if end == End::Lost {
+            said_lost(&lease);
+            return;
+        }
         metrics::counter!(metric::LEASE_CHANGES, "change" => "released").increment(1);
-        if let Err(failure) = self.shared.deps.leases.release(&self.shared.config.worker, &lease).await {
-            tracing::warn!(%failure, shard = %lease.shard, "could not release a shard; its lease runs out by itself");
+        let bound = Duration::from_millis(self.shared.config.lease_ms / 2);
+        let release = self.shared.deps.leases.release(&self.shared.config.worker, &lease);
+        match tokio::time::timeout(bound, release).await {
+            Ok(Ok(())) => {}
+            Ok(Err(failure)) => {
+                tracing::warn!(%failure, shard = %lease.shard, "could not release a shard; its lease runs out by itself");
+            }
+            Err(_) => {
+                tracing::warn!(shard = %lease.shard, "releasing a shard took too long; its lease runs out by itself")
+            }
         }
     }
+}
 
-    async fn drain(&mut self) {
-        for held in self.held.values() {
-            held.hand_over.cancel();
-        }
-        while let Some(ended) = self.tasks.join_next().await {
-            self.on_task_end(ended).await;
-        }
-        if let Err(failure) = self.shared.deps.leases.deregister(&self.shared.config.worker).await {
-            tracing::warn!(%failure, "could not deregister; the heartbeat runs out by itself");
-        }
-    }
+fn said_lost(lease: &Lease) {
+    tracing::warn!(shard = %lease.shard, epoch = %lease.epoch, "lost a shard");
+    metrics::counter!(metric::LEASE_CHANGES, "change" => "lost").increment(1);
 }

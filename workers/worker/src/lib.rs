@@ -5,6 +5,7 @@ pub mod archivist;
 pub mod runner;
 pub mod step_log;
 mod actor;
+mod auditor;
 mod shard_task;
 mod schedule;
 mod lease;

@@ -9,6 +9,7 @@ use tokio::sync::Semaphore;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
+use crate::auditor::Auditor;
 use crate::lease::{LeaseClock, LeaseKeeper};
 use crate::step_log::StepLog;
 
@@ -35,11 +36,15 @@ pub struct RunnerConfig {
     pub version: String,
     pub roles: Vec<String>,
     pub lease_ms: u64,
-    /// How often leases and assignment are looked at.
-    pub tick_ms: u64,
-    /// How many shards are given up per tick at most.
-    pub moves_per_tick: usize,
+    /// How often leases are renewed.
+    pub renew_ms: u64,
+    /// How often the assignment is looked at: who came, who is gone, what is free.
+    pub look_ms: u64,
+    /// How many shards are in hand-over at a time, at most.
+    pub moves_per_look: usize,
     pub poll_ms: u64,
+    /// How often the auditor looks at some more sessions.
+    pub audit_ms: u64,
     pub idle_evict_ms: u64,
     pub live_sessions_max: usize,
     /// A running step gets this long on a drain.
@@ -56,9 +61,11 @@ impl RunnerConfig {
             version: version.into(),
             roles: vec!["runner".into(), "executor".into(), "archivist".into()],
             lease_ms: limits::LEASE_MS,
-            tick_ms: 1_000,
-            moves_per_tick: 4,
+            renew_ms: limits::LEASE_RENEW_MS,
+            look_ms: limits::LEASE_LOOK_MS,
+            moves_per_look: 4,
             poll_ms: limits::LEDGER_POLL_MS,
+            audit_ms: limits::AUDIT_MS,
             idle_evict_ms: limits::IDLE_EVICT_MS,
             live_sessions_max: limits::LIVE_SESSIONS_MAX,
             drain_grace_ms: limits::DESTROY_GRACE_MS,
@@ -79,8 +86,10 @@ pub(crate) struct Shared {
 /// A running runner. Dropping it without [`Runner::drain`] is [`Runner::kill`].
 pub struct Runner {
     shared: Arc<Shared>,
-    stop: CancellationToken,
+    leave: CancellationToken,
+    left: CancellationToken,
     keeper: Option<JoinHandle<()>>,
+    auditor: Option<JoinHandle<()>>,
 }
 
 impl Runner {
@@ -88,9 +97,14 @@ impl Runner {
     pub fn start(deps: RunnerDeps, config: RunnerConfig) -> Self {
         let live = Arc::new(Semaphore::new(config.live_sessions_max));
         let shared = Arc::new(Shared { lease: LeaseClock::new(config.lease_ms), deps, config, live });
-        let stop = CancellationToken::new();
-        let keeper = tokio::spawn(LeaseKeeper::new(shared.clone(), stop.clone()).run());
-        Self { shared, stop, keeper: Some(keeper) }
+        let (leave, left) = (CancellationToken::new(), CancellationToken::new());
+        let (keeper, end) = (LeaseKeeper::new(shared.clone(), leave.clone()), left.clone().drop_guard());
+        let keeper = tokio::spawn(async move {
+            keeper.run().await;
+            drop(end);
+        });
+        let auditor = tokio::spawn(Auditor::new(shared.clone()).run(leave.clone()));
+        Self { shared, leave, left, keeper: Some(keeper), auditor: Some(auditor) }
     }
 
     /// Sessions in memory at present.
@@ -98,14 +112,21 @@ impl Runner {
         self.shared.config.live_sessions_max - self.shared.live.available_permits()
     }
 
+    /// Cancelled once the runner has given all its shards back: after a drain, by this process or
+    /// by an operator's command. It takes none again; the process may end.
+    pub fn left(&self) -> CancellationToken {
+        self.left.clone()
+    }
+
     /// Finishes or hands back the running steps, commits, gives all shards back, ends.
     pub async fn drain(mut self) {
-        self.stop.cancel();
-        if let Some(keeper) = self.keeper.take()
-            && let Err(error) = keeper.await
-            && error.is_panic()
-        {
-            tracing::error!("the lease keeper panicked during a drain");
+        self.leave.cancel();
+        for task in [self.keeper.take(), self.auditor.take()].into_iter().flatten() {
+            if let Err(error) = task.await
+                && error.is_panic()
+            {
+                tracing::error!("a task of the runner panicked during a drain");
+            }
         }
     }
 
@@ -115,9 +136,9 @@ impl Runner {
     }
 
     fn abort(&mut self) {
-        if let Some(keeper) = self.keeper.take() {
-            // The keeper owns the shard tasks and they own the actors: all of them end with it.
-            keeper.abort();
+        // The keeper owns the shard tasks and they own the actors: all of them end with it.
+        for task in [self.keeper.take(), self.auditor.take()].into_iter().flatten() {
+            task.abort();
         }
     }
 }

@@ -1,11 +1,15 @@
 //! One shard: consumes its two lanes, keeps its live sessions, wakes the others in time, and asks
 //! the ledger for what the queue lost.
 
-use std::collections::HashMap;
+mod foreign;
+mod lanes;
+mod scan;
+
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use domain::ports::{Content, Deliveries, Delivery, Lease};
+use domain::ports::{Content, Delivery, Lease};
 use schemas::action::{Action, Lane};
 use schemas::id::SessionKey;
 use schemas::limits::LEDGER_POLL_MS;
@@ -16,72 +20,127 @@ use tokio_util::sync::CancellationToken;
 use crate::actor::{self, Actor, Exit, Mail, ShardContext};
 use crate::runner::Shared;
 use crate::schedule::Schedule;
+use foreign::{Done, Foreigners};
+use lanes::Lanes;
 
-/// Rows of one page of a scan, and pages of one tick.
-const SCAN_PAGE: usize = 256;
-const SCAN_PAGES_MAX: usize = 16;
+/// How the task of a shard ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum End {
+    /// Everything is committed; the shard can be given to another.
+    HandedOver,
+    /// A commit met the fence: another owns the shard.
+    Lost,
+}
 
 pub(crate) struct ShardTask {
     context: Arc<ShardContext>,
-    actors: HashMap<SessionKey, mpsc::Sender<Mail>>,
+    /// By key, so that a simulation repeats itself.
+    actors: BTreeMap<SessionKey, mpsc::Sender<Mail>>,
     running: JoinSet<(SessionKey, Exit)>,
     schedule: Schedule,
+    control: Lanes,
+    work: Lanes,
+    foreigners: Foreigners,
+    lost: bool,
 }
 
 impl ShardTask {
     pub fn new(shared: Arc<Shared>, lease: Lease, hand_over: CancellationToken) -> Self {
+        let context = Arc::new(ShardContext { shared, lease, hand_over });
         Self {
-            context: Arc::new(ShardContext { shared, lease, hand_over }),
-            actors: HashMap::new(),
+            actors: BTreeMap::new(),
             running: JoinSet::new(),
             schedule: Schedule::default(),
+            control: Lanes::new(context.clone(), Lane::Control),
+            work: Lanes::new(context.clone(), Lane::Work),
+            foreigners: Foreigners::new(context.clone()),
+            lost: false,
+            context,
         }
     }
 
-    /// Runs until handed over; returns when nothing of the shard runs any more.
-    pub async fn run(mut self) {
-        let mut control = Lanes::new(self.context.clone(), Lane::Control);
-        let mut work = Lanes::new(self.context.clone(), Lane::Work);
-        control.open().await;
-        work.open().await;
+    /// Runs until handed over or lost; returns when nothing of the shard runs any more.
+    pub async fn run(mut self) -> End {
+        let hand_over = self.context.hand_over.clone();
+        tokio::select! {
+            biased;
+            () = hand_over.cancelled() => {}
+            () = self.serve() => {}
+        }
+        let Self { actors, control, work, foreigners, mut running, lost, .. } = self;
+        // The channels are closed with everything unacked, never cancelled (DESIGN 4).
+        drop((actors, control, work, foreigners));
+        if lost {
+            // What still runs cannot commit any more, so it must not go on acting either.
+            running.shutdown().await;
+            return End::Lost;
+        }
+        while running.join_next().await.is_some() {}
+        End::HandedOver
+    }
+
+    /// Ends only when the shard is lost. What is dropped with it is found again by the next owner.
+    async fn serve(&mut self) {
+        self.control.open();
+        self.work.open();
         // Take-over: what the ledger and the timers hold, without waiting for the queue.
         self.scan(0).await;
         let mut poll = tokio::time::interval(Duration::from_millis(self.context.shared.config.poll_ms));
         poll.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         poll.reset();
-        let hand_over = self.context.hand_over.clone();
-        loop {
+        while !self.lost {
             let due = self.until_due();
             tokio::select! {
                 biased;
-                () = hand_over.cancelled() => break,
-                Some(delivery) = control.next() => self.deliver(&mut control, delivery).await,
+                delivery = self.control.next() => self.deliver(Lane::Control, delivery).await,
                 Some(ended) = self.running.join_next() => self.on_exit(ended),
+                done = self.foreigners.done() => self.settle(done).await,
                 () = tokio::time::sleep(due) => self.wake_due(),
                 _ = poll.tick() => {
-                    control.open().await;
-                    work.open().await;
+                    self.control.open();
+                    self.work.open();
                     self.scan(LEDGER_POLL_MS).await;
                 }
                 // Last, so that a flood of work starves nothing above.
-                Some(delivery) = work.next() => self.deliver(&mut work, delivery).await,
+                delivery = self.work.next() => self.deliver(Lane::Work, delivery).await,
             }
         }
-        // The channels are closed with everything unacked, never cancelled (DESIGN 4).
-        drop((control, work));
-        self.actors.clear();
-        while self.running.join_next().await.is_some() {}
     }
 
-    async fn deliver(&mut self, lanes: &mut Lanes, delivery: Delivery) {
-        let Delivery { tag, content } = delivery;
-        match content {
+    fn lane(&mut self, lane: Lane) -> &mut Lanes {
+        match lane {
+            Lane::Control => &mut self.control,
+            Lane::Work => &mut self.work,
+        }
+    }
+
+    async fn deliver(&mut self, lane: Lane, delivery: Delivery) {
+        let place = self.lane(lane).place(delivery.tag);
+        match delivery.content {
             Content::Action(action) => {
                 self.route(action);
                 // The ledger has the action: it needs no custody beyond this point.
-                lanes.ack(tag).await;
+                self.lane(lane).ack(place).await;
             }
-            Content::Foreign(_) => lanes.bury(tag, "not published by the fleet").await,
+            Content::Foreign(message) => {
+                if let Err(reason) = self.foreigners.take(place, &message) {
+                    tracing::warn!(shard = %self.context.lease.shard, %reason, "buried a message of another program");
+                    self.lane(lane).bury(place, &reason).await;
+                }
+            }
+        }
+    }
+
+    /// Messages of others have gone through the ledger.
+    async fn settle(&mut self, done: Done) {
+        for (place, reason) in foreign::reasons(done) {
+            match reason {
+                None => self.lane(place.lane).ack(place).await,
+                Some(reason) => {
+                    tracing::warn!(shard = %self.context.lease.shard, %reason, "buried a message of another program");
+                    self.lane(place.lane).bury(place, &reason).await;
+                }
+            }
         }
     }
 
@@ -138,6 +197,7 @@ impl ShardTask {
         match exit {
             Exit::Reload => self.send(key, Mail::Nudge),
             Exit::Idle { wake_at_ms: Some(at) } => self.schedule.add(at, key),
+            Exit::Fenced => self.lost = true,
             Exit::Idle { wake_at_ms: None } | Exit::HandedOver | Exit::Gone => {}
         }
     }
@@ -154,113 +214,6 @@ impl ShardTask {
             if !self.actors.contains_key(&key) {
                 self.send(key, Mail::Nudge);
             }
-        }
-    }
-
-    /// Finds sessions that have something to do and are not in memory.
-    async fn scan(&mut self, older_than_ms: u64) {
-        if let Err(failure) = self.scan_pending(older_than_ms).await {
-            tracing::debug!(%failure, "cannot scan the ledger");
-            return;
-        }
-        if let Err(failure) = self.scan_due().await {
-            tracing::debug!(%failure, "cannot scan the timers");
-        }
-    }
-
-    async fn scan_pending(&mut self, older_than_ms: u64) -> Result<(), domain::failure::Failure> {
-        let context = self.context.clone();
-        let ledger = &context.shared.deps.ledger;
-        let mut after = None;
-        for _ in 0..SCAN_PAGES_MAX {
-            let page = ledger.sessions_with_pending(context.lease.shard, older_than_ms, after, SCAN_PAGE).await?;
-            let is_last = page.len() < SCAN_PAGE;
-            after = page.last().map(|key| (key.namespace.clone(), key.session_id.clone()));
-            for key in page {
-                self.send(key, Mail::Nudge);
-            }
-            if is_last {
-                break;
-            }
-        }
-        Ok(())
-    }
-
-    async fn scan_due(&mut self) -> Result<(), domain::failure::Failure> {
-        let context = self.context.clone();
-        let sessions = &context.shared.deps.sessions;
-        let horizon = context.now_ms() + 2 * context.shared.config.poll_ms as i64;
-        let mut after = None;
-        // The scan sees everything up to its horizon, so it replaces what was known.
-        self.schedule.clear();
-        for _ in 0..SCAN_PAGES_MAX {
-            let page = sessions.due(context.lease.shard, horizon, after, SCAN_PAGE).await?;
-            let is_last = page.len() < SCAN_PAGE;
-            after = page.last().cloned();
-            for (at, key) in page {
-                if !self.actors.contains_key(&key) {
-                    self.schedule.add(at, key);
-                }
-            }
-            if is_last {
-                break;
-            }
-        }
-        self.wake_due();
-        Ok(())
-    }
-}
-
-/// One lane's deliveries, opened anew whenever they end.
-struct Lanes {
-    context: Arc<ShardContext>,
-    lane: Lane,
-    deliveries: Option<Box<dyn Deliveries>>,
-}
-
-impl Lanes {
-    fn new(context: Arc<ShardContext>, lane: Lane) -> Self {
-        Self { context, lane, deliveries: None }
-    }
-
-    async fn open(&mut self) {
-        if self.deliveries.is_some() {
-            return;
-        }
-        match self.context.shared.deps.queue.consume(self.context.lease.shard, self.lane).await {
-            Ok(deliveries) => self.deliveries = Some(deliveries),
-            Err(failure) => tracing::debug!(%failure, "cannot consume; the ledger is polled meanwhile"),
-        }
-    }
-
-    /// The next delivery; pends while the lane is closed. Cancel safe.
-    async fn next(&mut self) -> Option<Delivery> {
-        match &mut self.deliveries {
-            Some(deliveries) => match deliveries.next().await {
-                Some(delivery) => Some(delivery),
-                None => {
-                    self.deliveries = None;
-                    std::future::pending().await
-                }
-            },
-            None => std::future::pending().await,
-        }
-    }
-
-    async fn ack(&mut self, tag: u64) {
-        if let Some(deliveries) = &mut self.deliveries
-            && deliveries.ack(tag).await.is_err()
-        {
-            self.deliveries = None;
-        }
-    }
-
-    async fn bury(&mut self, tag: u64, reason: &str) {
-        if let Some(deliveries) = &mut self.deliveries
-            && let Err(failure) = deliveries.bury(tag, reason).await
-        {
-            tracing::warn!(%failure, lane = self.lane.as_str(), "cannot bury a message; it comes again");
-            self.deliveries = None;
         }
     }
 }

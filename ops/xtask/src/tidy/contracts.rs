@@ -12,7 +12,7 @@ const WATCHERS: &[&str] = &["ops/dashboards/", "ops/k8s/"];
 const PREFIX: &str = "stepfleet_";
 const HISTOGRAM_PARTS: &[&str] = &["_bucket", "_sum", "_count"];
 
-/// Every problem code has a page, and every page a code.
+/// Every problem code has a page, and every page is of a code, or of a metric to be alarmed by.
 pub fn runbooks(files: &[Text]) -> Vec<Finding> {
     let codes = codes(text_of(files, CODES));
     let page = |code: &str| format!("ops/runbooks/{code}.md");
@@ -23,8 +23,9 @@ pub fn runbooks(files: &[Text]) -> Vec<Finding> {
         .collect();
     for file in files {
         let stem = file.path.strip_prefix("ops/runbooks/").and_then(|name| name.strip_suffix(".md"));
-        if stem.is_some_and(|stem| stem != "README" && !codes.iter().any(|code| code == stem)) {
-            findings.push(Finding::new(&file.path, 0, "is the page of a code that does not exist"));
+        let is_metric = |stem: &str| text_of(files, METRICS).contains(&format!("\"{PREFIX}{stem}\""));
+        if stem.is_some_and(|stem| stem != "README" && !codes.iter().any(|code| code == stem) && !is_metric(stem)) {
+            findings.push(Finding::new(&file.path, 0, "is the page of a code or metric that does not exist"));
         }
     }
     findings

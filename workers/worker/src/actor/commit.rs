@@ -96,7 +96,7 @@ async fn commit_durably(context: Arc<ShardContext>, commit: Commit) -> Flow {
                 Some(CommitResult::Fenced) => {
                     metrics::counter!(metric::COMMITS_FENCED).increment(1);
                     tracing::warn!(session.id = %commit.key, epoch = %commit.epoch, "a commit was fenced");
-                    return Err(Exit::Gone);
+                    return Err(Exit::Fenced);
                 }
                 // After an attempt in doubt this is our own commit; either way the database knows best.
                 Some(CommitResult::Conflict) | None => return Err(Exit::Reload),

@@ -1,0 +1,99 @@
+//! The liveness auditor (DESIGN 1, idea 5): walks all sessions, page by page, for those that nothing
+//! will ever move, counts them, and makes them due again. One per fleet, under a role lease.
+
+mod pass;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use domain::failure::Failure;
+use schemas::limits::ROLE_LEASE_MS;
+use schemas::telemetry::metric;
+use tokio::time::MissedTickBehavior;
+use tokio_util::sync::CancellationToken;
+
+use crate::runner::Shared;
+use pass::{Pass, Suspects};
+
+/// Held by whoever audits.
+const ROLE: &str = "auditor";
+/// Pages of one look: what a look costs does not grow with the fleet.
+const PAGES_PER_LOOK: usize = 8;
+
+pub(crate) struct Auditor {
+    shared: Arc<Shared>,
+    pass: Pass,
+    /// Whom the pass before found without a cause.
+    suspects: Suspects,
+    holds: bool,
+    failing: bool,
+}
+
+impl Auditor {
+    pub fn new(shared: Arc<Shared>) -> Self {
+        Self { shared, pass: Pass::default(), suspects: Suspects::new(), holds: false, failing: false }
+    }
+
+    /// Runs until told to stop.
+    pub async fn run(mut self, stop: CancellationToken) {
+        let mut tick = tokio::time::interval(Duration::from_millis(self.shared.config.audit_ms));
+        tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        while stop.run_until_cancelled(tick.tick()).await.is_some() {
+            if stop.run_until_cancelled(self.look()).await.is_none() {
+                break;
+            }
+        }
+        self.stand_by();
+        let config = &self.shared.config;
+        if let Err(failure) = self.shared.deps.leases.release_role(ROLE, &config.worker).await {
+            tracing::debug!(%failure, "could not give the role back; its lease runs out by itself");
+        }
+    }
+
+    async fn look(&mut self) {
+        match self.try_look().await {
+            Ok(()) => self.failing = false,
+            Err(failure) => {
+                if !std::mem::replace(&mut self.failing, true) {
+                    tracing::warn!(%failure, "cannot audit sessions; will go on trying");
+                }
+            }
+        }
+    }
+
+    async fn try_look(&mut self) -> Result<(), Failure> {
+        let shared = self.shared.clone();
+        let held = shared.deps.leases.hold_role(ROLE, &shared.config.worker, ROLE_LEASE_MS).await?;
+        if held.is_none() {
+            self.stand_by();
+            return Ok(());
+        }
+        self.holds = true;
+        for _ in 0..PAGES_PER_LOOK {
+            if self.pass.page(&shared, &self.suspects).await? {
+                self.finish_pass().await?;
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    async fn finish_pass(&mut self) -> Result<(), Failure> {
+        let overdue = self.pass.overdue_actions(&self.shared).await?;
+        let pass = std::mem::take(&mut self.pass);
+        metrics::gauge!(metric::SESSIONS_WITHOUT_CAUSE).set(pass.without_cause as f64);
+        metrics::gauge!(metric::SESSIONS_OVERDUE).set((pass.overdue + overdue) as f64);
+        self.suspects = pass.suspects;
+        Ok(())
+    }
+
+    /// Another audits: what this process saw is its own no more.
+    fn stand_by(&mut self) {
+        if std::mem::take(&mut self.holds) {
+            self.pass = Pass::default();
+            self.suspects.clear();
+            metrics::gauge!(metric::SESSIONS_WITHOUT_CAUSE).set(0.0);
+            metrics::gauge!(metric::SESSIONS_OVERDUE).set(0.0);
+        }
+    }
+}
