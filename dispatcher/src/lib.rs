@@ -1,9 +1,9 @@
 //! The gateway: HTTP, server-sent events and WebSockets in front of the ledger and of history.
 //!
 //! It knows ports only. [`app`] makes the router and starts the tasks behind it: the publisher and
-//! sweeper of accepted actions, and the refresher of tokens. Reading order: [`routes`] (the table of
-//! all routes), `api` (one file per subject), `submit` (how an action gets in), `stream` (how
-//! committed events get out).
+//! sweeper of accepted actions, the intake of messages of other programs, and the refresher of
+//! tokens. Reading order: [`routes`] (the table of all routes), `api` (one file per subject),
+//! `submit` (how an action gets in), `stream` (how committed events get out).
 
 mod answer;
 mod api;
@@ -13,6 +13,7 @@ mod bulk;
 mod caller;
 mod extract;
 mod gateway;
+mod ingress;
 mod openapi;
 mod params;
 mod publisher;
@@ -35,6 +36,14 @@ use host::tasks::Tasks;
 
 use gateway::Gateway;
 
+/// `/health` and `/metrics` only, for a worker's process.
+pub fn probes(deps: Deps, tasks: &Tasks) -> Router {
+    let (gateway, _) = Gateway::new(deps, tasks.stop());
+    let behind = gateway.clone();
+    tasks.spawn("probe-tokens", move |stop| auth::keep_fresh(behind, stop));
+    routes::probe_router(gateway)
+}
+
 /// The whole gateway as a router. Its tasks and streams end when `tasks` are shut down.
 pub fn app(deps: Deps, tasks: &Tasks) -> Router {
     let (gateway, accepted) = Gateway::new(deps, tasks.stop());
@@ -45,6 +54,8 @@ pub fn app(deps: Deps, tasks: &Tasks) -> Router {
     if gateway.queue.is_durable() {
         let behind = gateway.clone();
         tasks.spawn("gateway-sweeper", move |stop| sweeper::run(behind, stop));
+        let behind = gateway.clone();
+        tasks.spawn("gateway-ingress", move |stop| ingress::run(behind, stop));
     }
     routes::router(gateway)
 }

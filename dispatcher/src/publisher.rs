@@ -44,6 +44,7 @@ pub async fn run(gateway: Gateway, mut accepted: mpsc::Receiver<Action>, stop: C
     flush.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     loop {
         tokio::select! {
+            biased;
             () = stop.cancelled() => break,
             _ = accepted.recv_many(&mut batch, BATCH_MAX) => {
                 publish(&gateway, &batch, &mut notes, &mut down).await;
@@ -54,6 +55,15 @@ pub async fn run(gateway: Gateway, mut accepted: mpsc::Receiver<Action>, stop: C
         if notes.len() >= NOTES_MAX {
             note(&gateway, &mut notes).await;
         }
+    }
+    // What was accepted before the end need not wait for a sweeper.
+    while batch.len() < WAITING_MAX
+        && let Ok(action) = accepted.try_recv()
+    {
+        batch.push(action);
+    }
+    if !batch.is_empty() {
+        publish(&gateway, &batch, &mut notes, &mut down).await;
     }
     note(&gateway, &mut notes).await;
 }

@@ -1,11 +1,12 @@
 //! Publishes again what was accepted and never reached the queue: its gateway died in between, or
-//! the broker was away.
+//! the broker was away. One gateway of a fleet does it at a time.
 
 use std::time::Duration;
 
 use domain::retry;
 use schemas::action::Action;
-use schemas::limits::ACCEPT_BATCH_MAX;
+use schemas::id::WorkerId;
+use schemas::limits::{ACCEPT_BATCH_MAX, ROLE_LEASE_MS};
 use tokio_util::sync::CancellationToken;
 
 use crate::gateway::Gateway;
@@ -13,12 +14,15 @@ use crate::gateway::Gateway;
 /// Younger actions are still on the publisher's way.
 const AGE_MS: u64 = 1_000;
 const INTERVAL: Duration = Duration::from_secs(1);
+/// Taken only when there is something to publish.
+const ROLE: &str = "sweeper";
 
 /// The sweeper's task.
 pub async fn run(gateway: Gateway, stop: CancellationToken) {
+    let me: WorkerId = gateway.fresh_id();
     let mut failures = 0;
     loop {
-        let wait = match sweep(&gateway).await {
+        let wait = match sweep(&gateway, &me).await {
             // More may be waiting.
             Ok(found) if found == ACCEPT_BATCH_MAX => Duration::ZERO,
             Ok(_) => {
@@ -34,6 +38,7 @@ pub async fn run(gateway: Gateway, stop: CancellationToken) {
             }
         };
         tokio::select! {
+            biased;
             () = stop.cancelled() => return,
             () = tokio::time::sleep(wait) => {}
         }
@@ -41,9 +46,14 @@ pub async fn run(gateway: Gateway, stop: CancellationToken) {
 }
 
 /// One look; returns how many were published.
-async fn sweep(gateway: &Gateway) -> Result<usize, String> {
+async fn sweep(gateway: &Gateway, me: &WorkerId) -> Result<usize, String> {
     let found = gateway.ledger.unpublished(AGE_MS, ACCEPT_BATCH_MAX).await.map_err(|failure| failure.message)?;
     if found.is_empty() {
+        return Ok(0);
+    }
+    let role = gateway.leases.hold_role(ROLE, me, ROLE_LEASE_MS).await.map_err(|failure| failure.message)?;
+    if role.is_none() {
+        // Another gateway is at it.
         return Ok(0);
     }
     gateway.queue.publish(&found).await.map_err(|failure| failure.message)?;
