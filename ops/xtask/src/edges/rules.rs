@@ -19,6 +19,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("testkit", &["schemas", "domain"]),
     ("sim", &["schemas", "domain", "testkit", "worker"]),
     ("e2e", &["schemas"]),
+    ("chaos", &[]),
 ];
 
 /// What only tests may use besides.
@@ -43,8 +44,8 @@ const OWNERS: &[(&str, &[&str])] = &[
     ("rust-embed", &["dispatcher"]),
     ("backoff", &["providers"]),
     // Clients of the network: model providers; the command line and the tests as our own clients.
-    ("reqwest", &["providers", "stepfleet", "e2e"]),
-    ("clap", &["stepfleet"]),
+    ("reqwest", &["providers", "stepfleet", "e2e", "chaos"]),
+    ("clap", &["stepfleet", "chaos"]),
     ("metrics-exporter", &["host"]),
     ("tracing-subscriber", &["host"]),
 ];

@@ -1,0 +1,84 @@
+//! PostgreSQL and RabbitMQ, by way of `ops/services`.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+use tokio::process::Command;
+
+/// No command of `ops/services` may take longer.
+const COMMAND_MAX: Duration = Duration::from_secs(150);
+
+pub struct Services {
+    script: PathBuf,
+    dir: PathBuf,
+}
+
+impl Services {
+    pub fn new(ops: &Path, dir: &Path) -> Self {
+        Self { script: ops.join("services"), dir: dir.to_owned() }
+    }
+
+    /// Starts both; they go down when this process has gone.
+    ///
+    /// # Errors
+    /// They do not start.
+    pub async fn up(&self) -> Result<BTreeMap<String, String>> {
+        self.run("up", &["--parent", &std::process::id().to_string()]).await?;
+        let env = std::fs::read_to_string(self.dir.join("env")).context("the addresses of the services")?;
+        Ok(env.lines().filter_map(|line| line.split_once('=')).map(|(k, v)| (k.into(), v.into())).collect())
+    }
+
+    /// # Errors
+    /// The command failed or took too long.
+    pub async fn run(&self, verb: &str, arguments: &[&str]) -> Result<()> {
+        let mut command = Command::new(&self.script);
+        command.arg(verb).arg(&self.dir).args(arguments).stdin(Stdio::null()).kill_on_drop(true);
+        let output = tokio::time::timeout(COMMAND_MAX, command.output())
+            .await
+            .with_context(|| format!("ops/services {verb} takes longer than {COMMAND_MAX:?}"))?
+            .with_context(|| format!("{} cannot be run", self.script.display()))?;
+        if !output.status.success() {
+            let said = String::from_utf8_lossy(&output.stderr);
+            bail!("ops/services {verb} {} failed: {}", arguments.join(" "), said.trim());
+        }
+        Ok(())
+    }
+}
+
+/// A URL, the address in it, and the same URL with another port of this machine.
+pub struct Address {
+    pub url: String,
+    pub at: SocketAddr,
+}
+
+impl Address {
+    /// # Errors
+    /// There is no numeric address in it.
+    pub fn of(url: &str) -> Result<Self> {
+        let host = url.rsplit_once('@').map_or(url, |(_, host)| host);
+        let host = host.split('/').next().unwrap_or(host);
+        let at = host.parse().with_context(|| format!("{host} is no address with a port"))?;
+        Ok(Self { url: url.to_owned(), at })
+    }
+
+    pub fn through(&self, port: u16) -> String {
+        self.url.replacen(&self.at.to_string(), &format!("127.0.0.1:{port}"), 1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_port_is_replaced_and_nothing_else() {
+        let address = Address::of("amqp://me:secret@127.0.0.1:5672/%2f").unwrap();
+        assert_eq!(address.at.port(), 5672);
+        assert_eq!(address.through(9), "amqp://me:secret@127.0.0.1:9/%2f");
+        assert!(Address::of("sqlite://file.db").is_err());
+    }
+}

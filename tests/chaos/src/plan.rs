@@ -1,0 +1,105 @@
+//! All choices of a run, drawn from its seed before it starts: faults in phases, and the stories
+//! of the sessions. The time things take is the machine's; what is done is the seed's.
+
+pub mod faults;
+pub mod stories;
+
+use rand::SeedableRng;
+use rand::rngs::StdRng;
+use serde::Serialize;
+
+pub use self::faults::{Fault, Mode, Phase, Planned, Service};
+pub use self::stories::{Act, Kind, Story};
+
+/// The fleet that a plan is drawn for.
+#[derive(Debug, Clone, Serialize)]
+pub struct Shape {
+    pub seed: u64,
+    pub seconds: u64,
+    pub workers: usize,
+    pub dispatchers: usize,
+    pub sessions: usize,
+    /// Kinds of faults to draw from; all if empty.
+    pub only: Vec<String>,
+}
+
+impl Shape {
+    pub fn workers(&self) -> Vec<String> {
+        (1..=self.workers).map(|n| format!("worker-{n}")).collect()
+    }
+
+    pub fn dispatchers(&self) -> Vec<String> {
+        (1..=self.dispatchers).map(|n| format!("dispatcher-{n}")).collect()
+    }
+
+    /// A stream of choices for one purpose, independent of all others.
+    pub fn dice(&self, purpose: u64) -> StdRng {
+        StdRng::seed_from_u64(self.seed.wrapping_mul(0x9E37_79B9_7F4A_7C15).wrapping_add(purpose))
+    }
+}
+
+/// Archives only; so that its loss is a fault of its own.
+pub const ARCHIVIST: &str = "archivist-1";
+
+/// Executes only.
+pub const EXECUTOR: &str = "executor-1";
+
+#[derive(Debug, Clone, Serialize)]
+pub struct Plan {
+    pub shape: Shape,
+    /// More than fit into the time; a run takes as many as it can.
+    pub phases: Vec<Phase>,
+    pub stories: Vec<Story>,
+}
+
+impl Plan {
+    pub fn draw(shape: Shape) -> Self {
+        let phases = faults::draw(&shape);
+        let stories = stories::draw(&shape);
+        Self { shape, phases, stories }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shape(seed: u64) -> Shape {
+        Shape { seed, seconds: 120, workers: 3, dispatchers: 2, sessions: 300, only: Vec::new() }
+    }
+
+    fn told(seed: u64) -> String {
+        serde_json::to_string(&Plan::draw(shape(seed))).unwrap()
+    }
+
+    #[test]
+    fn a_seed_repeats_its_choices_and_another_makes_others() {
+        assert_eq!(told(7), told(7));
+        assert_ne!(told(7), told(8));
+    }
+
+    #[test]
+    fn faults_of_a_phase_do_not_meet_in_one_process_and_every_kind_has_its_turn() {
+        let plan = Plan::draw(shape(1));
+        let mut kinds = std::collections::BTreeSet::new();
+        for phase in &plan.phases {
+            let mut subjects: Vec<String> = phase.faults.iter().flat_map(|f| f.fault.subjects(&plan.shape)).collect();
+            let count = subjects.len();
+            subjects.sort();
+            subjects.dedup();
+            assert_eq!(subjects.len(), count, "{phase:?}");
+            kinds.extend(phase.faults.iter().map(|planned| planned.fault.kind()));
+        }
+        assert_eq!(kinds.len(), faults::KINDS.len(), "{kinds:?}");
+    }
+
+    #[test]
+    fn every_session_of_the_plan_has_a_name_of_its_own() {
+        let plan = Plan::draw(shape(3));
+        let mut names: Vec<&str> = plan.stories.iter().map(|story| story.id.as_str()).collect();
+        assert!(names.len() >= 300);
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), plan.stories.len());
+    }
+}

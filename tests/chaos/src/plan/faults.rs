@@ -1,0 +1,258 @@
+//! The faults of a run: a shuffled deck of all kinds, so that each has its turn, then several at a
+//! time, with room to recover in between.
+
+use rand::Rng;
+use rand::rngs::StdRng;
+use rand::seq::{IndexedRandom, SliceRandom};
+use serde::Serialize;
+
+use super::{ARCHIVIST, EXECUTOR, Shape};
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Service {
+    Postgres,
+    Rabbitmq,
+}
+
+impl Service {
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Postgres => "postgres",
+            Self::Rabbitmq => "rabbitmq",
+        }
+    }
+}
+
+/// What a network does to the connections of one process with one service.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Mode {
+    /// Everything passes.
+    Open,
+    /// Everything is late by about so many milliseconds.
+    Delay(u64),
+    /// Connections are reset, and new ones refused.
+    Cut,
+    /// Nothing passes, and nobody is told; it goes on where it stopped.
+    Stall,
+    /// New connections are taken and nothing is answered; what was open stays dead for good.
+    HalfOpen,
+    /// All connections are reset once; new ones work.
+    Reset,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Fault {
+    /// SIGKILL, and a new start after the time.
+    Kill(String),
+    /// SIGSTOP, and SIGCONT after the time.
+    Freeze(String),
+    KillService(Service),
+    FreezeService(Service),
+    Net {
+        process: String,
+        service: Service,
+        mode: Mode,
+    },
+    /// RabbitMQ takes no more messages.
+    MemoryAlarm,
+    /// The clock of one process jumps, and back after the time.
+    ClockStep {
+        process: String,
+        seconds: i64,
+    },
+    DiskFull,
+    RollingRestart,
+    /// A further worker comes and goes.
+    Guest {
+        cycles: u32,
+        kill: bool,
+    },
+    /// By the operator's command; then another one takes its place.
+    Drain(String),
+    /// Messages on the shards' queues are taken, shuffled, doubled and lost.
+    Meddle {
+        seed: u64,
+    },
+}
+
+/// All kinds of faults.
+pub const KINDS: [&str; 18] = [
+    "kill worker",
+    "freeze worker",
+    "kill dispatcher",
+    "freeze dispatcher",
+    "kill archivist",
+    "freeze archivist",
+    "kill rabbitmq",
+    "freeze rabbitmq",
+    "kill postgres",
+    "freeze postgres",
+    "net",
+    "memory alarm",
+    "rolling restart",
+    "guest",
+    "drain",
+    "meddle",
+    DISK,
+    CLOCK,
+];
+const CLOCK: &str = "clock step";
+const DISK: &str = "disk full";
+
+/// A fault, and when in its phase.
+#[derive(Debug, Clone, Serialize)]
+pub struct Planned {
+    pub fault: Fault,
+    pub after_ms: u64,
+    pub lasts_ms: u64,
+}
+
+/// Faults that overlap, and a time without any.
+#[derive(Debug, Clone, Serialize)]
+pub struct Phase {
+    pub faults: Vec<Planned>,
+    pub recovery_ms: u64,
+}
+
+impl Fault {
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::Kill(name) if name.starts_with("worker") => "kill worker",
+            Self::Kill(name) if name.starts_with("dispatcher") => "kill dispatcher",
+            Self::Kill(_) => "kill archivist",
+            Self::Freeze(name) if name.starts_with("worker") => "freeze worker",
+            Self::Freeze(name) if name.starts_with("dispatcher") => "freeze dispatcher",
+            Self::Freeze(_) => "freeze archivist",
+            Self::KillService(Service::Rabbitmq) => "kill rabbitmq",
+            Self::KillService(Service::Postgres) => "kill postgres",
+            Self::FreezeService(Service::Rabbitmq) => "freeze rabbitmq",
+            Self::FreezeService(Service::Postgres) => "freeze postgres",
+            Self::Net { .. } => "net",
+            Self::MemoryAlarm => "memory alarm",
+            Self::ClockStep { .. } => CLOCK,
+            Self::DiskFull => DISK,
+            Self::RollingRestart => "rolling restart",
+            Self::Guest { .. } => "guest",
+            Self::Drain(_) => "drain",
+            Self::Meddle { .. } => "meddle",
+        }
+    }
+
+    /// What it happens to, for people.
+    pub fn target(&self) -> String {
+        match self {
+            Self::Kill(name) | Self::Freeze(name) | Self::Drain(name) => name.clone(),
+            Self::KillService(service) | Self::FreezeService(service) => service.name().into(),
+            Self::Net { process, service, mode } => format!("{process} to {}: {mode:?}", service.name()),
+            Self::ClockStep { process, seconds } => format!("{process} by {seconds} s"),
+            Self::MemoryAlarm => "rabbitmq".into(),
+            Self::DiskFull => "history".into(),
+            Self::RollingRestart => "all workers and dispatchers".into(),
+            Self::Guest { cycles, kill } => {
+                format!("{cycles} times, each ended by {}", if *kill { "SIGKILL" } else { "SIGTERM" })
+            }
+            Self::Meddle { .. } => "shard queues".into(),
+        }
+    }
+
+    /// Processes and services that no other fault may touch meanwhile.
+    pub fn subjects(&self, shape: &Shape) -> Vec<String> {
+        match self {
+            Self::Kill(name) | Self::Freeze(name) | Self::Drain(name) => vec![name.clone()],
+            Self::Net { process, .. } | Self::ClockStep { process, .. } => vec![process.clone()],
+            Self::KillService(service) | Self::FreezeService(service) => vec![service.name().into()],
+            Self::MemoryAlarm | Self::Meddle { .. } => vec![Service::Rabbitmq.name().into()],
+            Self::DiskFull => vec!["history".into()],
+            Self::Guest { .. } => vec!["guest".into()],
+            Self::RollingRestart => [shape.workers(), shape.dispatchers()].concat(),
+        }
+    }
+}
+
+/// Phases for the whole time, and some more.
+pub fn draw(shape: &Shape) -> Vec<Phase> {
+    let mut dice = shape.dice(1);
+    let wanted = |kind: &&str| shape.only.is_empty() || shape.only.iter().any(|only| only == kind);
+    let kinds: Vec<&str> = KINDS.into_iter().filter(wanted).collect();
+    let mut phases = Vec::new();
+    if kinds.is_empty() {
+        return phases;
+    }
+    let mut deck: Vec<&str> = Vec::new();
+    for number in 0..shape.seconds / 5 + 20 {
+        let mut faults: Vec<Planned> = Vec::new();
+        for n in 0..if number % 2 == 0 { 1 } else { dice.random_range(2..=3) } {
+            if deck.is_empty() {
+                deck.extend(&kinds);
+                deck.shuffle(&mut dice);
+            }
+            let kind = if n == 0 { deck.pop() } else { kinds.choose(&mut dice).copied() };
+            let Some(kind) = kind else { continue };
+            let fault = one(kind, shape, &mut dice);
+            let taken: Vec<String> = faults.iter().flat_map(|planned| planned.fault.subjects(shape)).collect();
+            let free = !fault.subjects(shape).iter().any(|subject| taken.contains(subject));
+            let (after_ms, lasts_ms) = (dice.random_range(0..2_000) * n, lasts(kind, &mut dice));
+            if free {
+                faults.push(Planned { fault, after_ms, lasts_ms });
+            }
+        }
+        phases.push(Phase { faults, recovery_ms: dice.random_range(3_000..9_000) });
+    }
+    phases
+}
+
+/// Long enough for leases to run out now and then, and short enough for many in a run.
+fn lasts(kind: &str, dice: &mut StdRng) -> u64 {
+    let range = match kind {
+        "kill worker" | "kill dispatcher" | "kill archivist" => 200..6_000,
+        "freeze worker" => 5_000..16_000,
+        "kill rabbitmq" | "kill postgres" => 500..5_000,
+        "freeze postgres" => 2_000..9_000,
+        "guest" => 2_000..4_000,
+        _ => 4_000..12_000,
+    };
+    dice.random_range(range)
+}
+
+fn one(kind: &str, shape: &Shape, dice: &mut StdRng) -> Fault {
+    let worker = format!("worker-{}", dice.random_range(1..=shape.workers.max(1)));
+    let dispatcher = format!("dispatcher-{}", dice.random_range(1..=shape.dispatchers.max(1)));
+    let other = if dice.random_bool(0.8) { ARCHIVIST } else { EXECUTOR }.to_owned();
+    match kind {
+        "kill worker" => Fault::Kill(worker),
+        "freeze worker" => Fault::Freeze(worker),
+        "kill dispatcher" => Fault::Kill(dispatcher),
+        "freeze dispatcher" => Fault::Freeze(dispatcher),
+        "kill archivist" => Fault::Kill(other),
+        "freeze archivist" => Fault::Freeze(other),
+        "kill rabbitmq" => Fault::KillService(Service::Rabbitmq),
+        "freeze rabbitmq" => Fault::FreezeService(Service::Rabbitmq),
+        "kill postgres" => Fault::KillService(Service::Postgres),
+        "freeze postgres" => Fault::FreezeService(Service::Postgres),
+        "memory alarm" => Fault::MemoryAlarm,
+        "rolling restart" => Fault::RollingRestart,
+        "guest" => Fault::Guest { cycles: dice.random_range(2..5), kill: dice.random_bool(0.5) },
+        "drain" => Fault::Drain(worker),
+        "meddle" => Fault::Meddle { seed: dice.random() },
+        DISK => Fault::DiskFull,
+        CLOCK => {
+            let seconds = dice.random_range(5..900) * if dice.random_bool(0.5) { 1 } else { -1 };
+            // The first worker has a clock of its own.
+            Fault::ClockStep { process: "worker-1".into(), seconds }
+        }
+        _ => {
+            let process = match dice.random_range(0..10) {
+                0..6 => worker,
+                6..9 => dispatcher,
+                _ => other,
+            };
+            let service = if dice.random_bool(0.6) { Service::Postgres } else { Service::Rabbitmq };
+            let modes = [Mode::Delay(dice.random_range(20..400)), Mode::Cut, Mode::Stall, Mode::HalfOpen, Mode::Reset];
+            let mode = modes.choose(dice).copied().unwrap_or(Mode::Cut);
+            Fault::Net { process, service, mode }
+        }
+    }
+}

@@ -1,0 +1,159 @@
+//! The report for people: `report.md` with a timeline, counts, take-over times and findings.
+
+mod timeline;
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::path::Path;
+
+use anyhow::{Context, Result};
+
+use crate::check::Findings;
+use crate::diary::Bar;
+use crate::logs;
+use crate::plan::Shape;
+use crate::seen::{Seen, Takeover, Told};
+
+/// Lines of log per process in a report with findings.
+const LOG_LINES: usize = 12;
+
+pub struct Report<'r> {
+    pub shape: &'r Shape,
+    pub seen: &'r Seen,
+    pub findings: &'r Findings,
+    pub bars: &'r [Bar],
+    pub began_ms: i64,
+    pub faults_ended_ms: i64,
+    /// What this machine could not do.
+    pub left_out: &'r [String],
+    pub command: String,
+}
+
+impl Report<'_> {
+    /// Writes `report.md` and `timeline.svg`.
+    ///
+    /// # Errors
+    /// A file cannot be written.
+    pub fn write(&self, dir: &Path) -> Result<()> {
+        let svg = timeline::draw(self);
+        std::fs::write(dir.join("timeline.svg"), svg).context("timeline.svg")?;
+        std::fs::write(dir.join("report.md"), self.text(dir)).context("report.md")
+    }
+
+    fn text(&self, dir: &Path) -> String {
+        let mut out = String::new();
+        let verdict = match self.findings.counts.values().sum::<usize>() {
+            0 => "no findings".to_owned(),
+            count => format!("**{count} findings**"),
+        };
+        let minutes = (self.faults_ended_ms - self.began_ms) as f64 / 60_000.0;
+        let _ = writeln!(out, "# Chaos: seed {}, {minutes:.1} minutes, {verdict}\n", self.shape.seed);
+        let _ = writeln!(out, "`{}` repeats the choices.\n", self.command);
+        for what in self.left_out {
+            let _ = writeln!(out, "- left out: {what}");
+        }
+        let _ = writeln!(out, "\n![timeline](timeline.svg)\n");
+        self.counts(&mut out);
+        self.faults(&mut out);
+        self.takeovers(&mut out);
+        self.told(&mut out);
+        if !self.findings.is_empty() {
+            log_lines(&mut out, dir);
+        }
+        out
+    }
+
+    fn counts(&self, out: &mut String) {
+        let seen = self.seen;
+        let steps: usize = seen.sessions.iter().map(|session| session.steps().count()).sum();
+        let told = |what: fn(&Told) -> bool| seen.sent.iter().filter(|sent| what(&sent.told)).count();
+        let mut rows = vec![
+            ("sessions", seen.sessions.len()),
+            ("committed steps", steps),
+            ("actions accepted over HTTP", told(|told| *told == Told::Accepted)),
+            ("actions confirmed over AMQP", told(|told| *told == Told::Confirmed)),
+            ("actions refused because their session had ended", told(|told| matches!(told, Told::Refused(_)))),
+            ("calls of step functions", seen.calls.len()),
+            ("pieces of garbage", seen.fleet.garbage.len()),
+            ("streams followed live", seen.streams.len()),
+            ("connections of theirs", seen.streams.iter().map(|stream| stream.connections as usize).sum()),
+            ("events in them", seen.streams.iter().map(|stream| stream.items.len()).sum()),
+            ("changes of owners seen", seen.owners.len()),
+        ];
+        if let Some(doctor) = &seen.fleet.doctor {
+            rows.push(("steps that the doctor read", doctor.steps as usize));
+        }
+        let _ = writeln!(out, "| what | count |\n|---|---:|");
+        for (what, count) in rows {
+            let _ = writeln!(out, "| {what} | {count} |");
+        }
+        let mut monikers: BTreeMap<(&str, &str), usize> = BTreeMap::new();
+        for session in &seen.sessions {
+            *monikers.entry((&session.moniker, &session.status)).or_default() += 1;
+        }
+        for ((moniker, status), count) in monikers {
+            let _ = writeln!(out, "| `{moniker}` sessions {status} | {count} |");
+        }
+    }
+
+    fn faults(&self, out: &mut String) {
+        let _ = writeln!(out, "\n## Faults\n\n| at | fault | what | s | note |\n|---:|---|---|---:|---|");
+        for bar in self.bars {
+            let at = (bar.from_ms - self.began_ms) as f64 / 1_000.0;
+            let lasted = (bar.to_ms - bar.from_ms) as f64 / 1_000.0;
+            let _ = writeln!(out, "| {at:.1} s | {} | {} | {lasted:.1} | {} |", bar.kind, bar.target, bar.note);
+        }
+    }
+
+    /// By fault, alone and together with others.
+    fn takeovers(&self, out: &mut String) {
+        let _ = writeln!(out, "\n## Take-over: from the fault to the next step of a session\n");
+        let _ = writeln!(
+            out,
+            "| fault | faults | sessions | p50 ms | p90 ms | max ms | never |\n|---|---:|---:|---:|---:|---:|---:|"
+        );
+        let mut groups: BTreeMap<(&str, bool), Vec<&Takeover>> = BTreeMap::new();
+        for takeover in &self.seen.takeovers {
+            groups.entry((&takeover.fault, takeover.alone)).or_default().push(takeover);
+        }
+        for ((fault, alone), takeovers) in groups {
+            let mut gaps: Vec<i64> =
+                takeovers.iter().flat_map(|takeover| takeover.gaps_ms.iter().flatten().copied()).collect();
+            gaps.sort_unstable();
+            let never = takeovers.iter().flat_map(|takeover| &takeover.gaps_ms).filter(|gap| gap.is_none()).count();
+            let at = |share: f64| gaps.get(((gaps.len() as f64 - 1.0) * share).round() as usize).copied().unwrap_or(0);
+            let with = if alone { "alone" } else { "with other faults" };
+            let (count, sessions) = (takeovers.len(), gaps.len() + never);
+            let _ = writeln!(
+                out,
+                "| {fault}, {with} | {count} | {sessions} | {} | {} | {} | {never} |",
+                at(0.5),
+                at(0.9),
+                gaps.last().copied().unwrap_or(0)
+            );
+        }
+        let _ = writeln!(out, "\nMeasured by live followers of sessions that step every 200 ms.");
+    }
+
+    fn told(&self, out: &mut String) {
+        let _ = writeln!(out, "\n## Findings\n");
+        if self.findings.is_empty() {
+            let _ = writeln!(out, "None.");
+        }
+        for (rule, count) in &self.findings.counts {
+            let _ = writeln!(out, "### {rule}: {count}\n");
+            for finding in self.findings.told.iter().filter(|finding| finding.rule == *rule) {
+                let session = finding.session.as_ref().map(|id| format!("`{id}`: ")).unwrap_or_default();
+                let _ = writeln!(out, "- {session}{}", finding.what);
+            }
+            let _ = writeln!(out);
+        }
+    }
+}
+
+fn log_lines(out: &mut String, dir: &Path) {
+    let _ = writeln!(out, "\n## Last warnings and errors of the processes\n");
+    for (name, lines, count) in logs::excerpts(dir, LOG_LINES) {
+        let _ = writeln!(out, "{name} ({count}):\n\n```\n{}\n```\n", lines.join("\n"));
+    }
+}

@@ -1,0 +1,247 @@
+//! One run, from the start of the services to the report.
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+use serde_json::json;
+use tokio::sync::watch;
+
+use crate::Cli;
+use crate::api::Api;
+use crate::check::sabotage::Break;
+use crate::check::{self, Findings};
+use crate::diary::{Diary, now_ms};
+use crate::fleet::{Fleet, Site, recipes};
+use crate::foreign::Foreign;
+use crate::inject::Hands;
+use crate::load::{self, Load, World};
+use crate::plan::Plan;
+use crate::report::Report;
+use crate::seen::Seen;
+use crate::step_server::StepServer;
+use crate::watch::Watch;
+use crate::{finish, gather, logs};
+
+const PROGRESS: Duration = Duration::from_secs(10);
+/// After the last fault: until the clients have their answers, and the followers their end.
+const CLIENTS_MAX: Duration = Duration::from_secs(240);
+const FOLLOWERS_MAX: Duration = Duration::from_secs(60);
+
+/// Everything that lives during a run.
+struct Stage {
+    fleet: Arc<Fleet>,
+    world: Arc<World>,
+    watch: Arc<Watch>,
+    diary: Arc<Diary>,
+    steps: StepServer,
+    over: watch::Sender<bool>,
+    done: watch::Sender<bool>,
+}
+
+/// Whether there are no findings.
+///
+/// # Errors
+/// The harness itself cannot do its work.
+pub async fn run(cli: &Cli, plan: Plan) -> Result<bool> {
+    let dir = directory(cli)?;
+    let plan = Arc::new(plan);
+    let diary = Arc::new(Diary::new(std::fs::File::create(dir.join("events.jsonl"))?));
+    diary.tell("begin", &json!({ "seed": plan.shape.seed, "dir": dir.display().to_string() }));
+    let (stage, shards) = set_up(cli, &dir, &plan, diary.clone()).await?;
+    let began_ms = now_ms();
+    let mut seen = Seen { seed: plan.shape.seed, ..Seen::default() };
+    let work = attack(&stage, plan.clone(), shards, &mut seen);
+    let load = tokio::select! {
+        load = work => load?,
+        _ = tokio::signal::ctrl_c() => bail!("interrupted; everything is stopped"),
+    };
+    let faults_ended_ms = now_ms();
+    conclude(&stage, load, &mut seen).await?;
+    std::fs::write(dir.join("observed.json"), serde_json::to_vec(&seen)?).context("observed.json")?;
+    let (seen, findings) = judge(seen, cli.sabotage)?;
+    for finding in &findings.told {
+        diary.tell("finding", &serde_json::to_value(finding)?);
+    }
+    let report = Report {
+        shape: &plan.shape,
+        seen: &seen,
+        findings: &findings,
+        bars: &diary.bars(),
+        began_ms,
+        faults_ended_ms,
+        left_out: &left_out(&stage.fleet),
+        command: command(cli, plan.shape.seed),
+    };
+    report.write(&dir)?;
+    let count: usize = findings.counts.values().sum();
+    diary.tell(
+        "end",
+        &json!({ "findings": count, "seed": plan.shape.seed, "report": dir.join("report.md").display().to_string() }),
+    );
+    Ok(findings.is_empty())
+}
+
+/// Judges what was seen, or what is left of it after a sabotage.
+///
+/// # Errors
+/// There is nothing to sabotage, or it is not noticed.
+pub fn judge(mut seen: Seen, sabotage: Option<Break>) -> Result<(Seen, Findings)> {
+    if let Some(what) = sabotage
+        && !what.apply(&mut seen)
+    {
+        bail!("{what:?}: the record has nothing that could be broken so");
+    }
+    let findings = check::all(&seen);
+    for finding in &findings.told {
+        eprintln!(
+            "{}: {}{}",
+            finding.rule,
+            finding.session.as_deref().map(|id| format!("{id}: ")).unwrap_or_default(),
+            finding.what
+        );
+    }
+    if let Some(what) = sabotage
+        && !what.rules().iter().any(|rule| findings.counts.contains_key(rule))
+    {
+        bail!("{what:?} was not noticed");
+    }
+    Ok((seen, findings))
+}
+
+fn directory(cli: &Cli) -> Result<PathBuf> {
+    let dir = match &cli.dir {
+        Some(dir) => dir.clone(),
+        None => PathBuf::from(format!("/var/tmp/stepfleet-chaos-{}", std::process::id())),
+    };
+    std::fs::create_dir_all(&dir).with_context(|| dir.display().to_string())?;
+    if dir.join("events.jsonl").exists() {
+        bail!("{} holds another run; choose a new directory with --dir", dir.display());
+    }
+    dir.canonicalize().context("the directory")
+}
+
+async fn set_up(cli: &Cli, dir: &Path, plan: &Plan, diary: Arc<Diary>) -> Result<(Stage, u64)> {
+    let binary = cli.binary.as_ref().context("--binary or STEPFLEET_BIN must name the stepfleet to attack")?;
+    let binary = binary.canonicalize().with_context(|| binary.display().to_string())?;
+    let ops = cli.ops.canonicalize().with_context(|| format!("{}: --ops", cli.ops.display()))?;
+    let steps = StepServer::open(plan.shape.seed).await?;
+    let site = Site { ops: &ops, dir, binary: &binary };
+    let fleet = Arc::new(Fleet::start(&site, &plan.shape, &diary).await?);
+    let api = Api::new(fleet.dispatchers(), fleet.token.clone())?;
+    let shards = api.must_get("/api/shards", CLIENTS_MAX).await?.as_array().map_or(0, Vec::len) as u64;
+    let (over, is_over) = watch::channel(false);
+    let (done, is_done) = watch::channel(false);
+    let world = Arc::new(World {
+        api,
+        foreign: Foreign::start(&fleet.broker.url).await?,
+        diary: diary.clone(),
+        step_port: steps.port,
+        documents: recipes::documents_root(&fleet.dir),
+        shards,
+        over: is_over,
+        sent: Mutex::default(),
+        garbage: Mutex::default(),
+        streams: Mutex::default(),
+        accepted: 0.into(),
+        created: 0.into(),
+    });
+    let watch = Arc::new(Watch::default());
+    let own = Arc::new(Api::new(fleet.dispatchers(), fleet.token.clone())?);
+    tokio::spawn(watch.clone().run(fleet.clone(), own, diary.clone(), is_done));
+    Ok((Stage { fleet, world, watch, diary, steps, over, done }, shards))
+}
+
+/// Load and faults together, until the time is over; then everything is healed.
+async fn attack(stage: &Stage, plan: Arc<Plan>, shards: u64, seen: &mut Seen) -> Result<Load> {
+    let until = Instant::now() + Duration::from_secs(plan.shape.seconds);
+    let load = load::start(&stage.world, &plan);
+    let hands = Arc::new(Hands {
+        fleet: stage.fleet.clone(),
+        diary: stage.diary.clone(),
+        watch: stage.watch.clone(),
+        meddler: Foreign::start(&stage.fleet.broker.url).await?,
+        shards,
+        plan,
+    });
+    // Something to break first.
+    tokio::time::sleep(Duration::from_secs(3)).await;
+    let work = tokio::spawn(hands.clone().work(until));
+    let progress = async {
+        loop {
+            tokio::time::sleep(PROGRESS).await;
+            let count = |counter: &std::sync::atomic::AtomicU64| counter.load(Ordering::Relaxed);
+            let (sessions, actions) = (count(&stage.world.created), count(&stage.world.accepted));
+            stage.diary.tell("progress", &json!({ "sessions": sessions, "actions": actions }));
+        }
+    };
+    seen.takeovers = tokio::select! {
+        takeovers = work => takeovers.context("the faults")?,
+        () = progress => Vec::new(),
+    };
+    // If the phases were few, the load has its time all the same.
+    tokio::time::sleep_until(until.into()).await;
+    stage.over.send_replace(true);
+    hands.heal().await;
+    stage.diary.tell("healed", &json!(""));
+    Ok(load)
+}
+
+/// Waits for the clients, lets the fleet become idle, and reads what was left behind.
+async fn conclude(stage: &Stage, mut load: Load, seen: &mut Seen) -> Result<()> {
+    let clients = async { while load.clients.join_next().await.is_some() {} };
+    if tokio::time::timeout(CLIENTS_MAX, clients).await.is_err() {
+        stage.diary.complain(format!("{} clients had no answer within {CLIENTS_MAX:?}", load.clients.len()));
+        load.clients.abort_all();
+    }
+    let (mut told, idle) = finish::settle(&stage.world, &stage.diary).await?;
+    let followers = async { while load.followers.join_next().await.is_some() {} };
+    if tokio::time::timeout(FOLLOWERS_MAX, followers).await.is_err() {
+        let left = load.followers.len();
+        stage.diary.complain(format!("{left} live streams had no end {FOLLOWERS_MAX:?} after all sessions had"));
+        load.followers.abort_all();
+    }
+    gather::all(&stage.world, idle, seen).await?;
+    finish::judge(&stage.world, &stage.fleet, &mut told).await?;
+    stage.done.send_replace(true);
+    for (name, member) in stage.fleet.members() {
+        if let Err(error) = member.lock().await.stop().await {
+            stage.diary.complain(format!("at the end: {name}: {error:#}"));
+        }
+    }
+    seen.calls = stage.steps.calls();
+    seen.owners = stage.watch.owners();
+    told.alarms = stage.watch.alarms();
+    told.log_lines = logs::forbidden(&stage.fleet.dir);
+    told.complaints = stage.diary.complaints();
+    seen.fleet = told;
+    stage.fleet.services.run("down", &[]).await
+}
+
+fn left_out(fleet: &Fleet) -> Vec<String> {
+    let mut left_out = Vec::new();
+    if fleet.disk.is_none() {
+        left_out.push("the full disk: nobody may mount a small one here".to_owned());
+    }
+    if fleet.clock.is_none() {
+        left_out.push("the clock of a process: libfaketime is not installed, or does not work here".to_owned());
+    }
+    left_out
+}
+
+fn command(cli: &Cli, seed: u64) -> String {
+    let mut command = format!("ops/chaos --minutes {} --seed {seed}", cli.minutes);
+    for (name, value, default) in
+        [("workers", cli.workers, 3), ("dispatchers", cli.dispatchers, 2), ("sessions", cli.sessions, 2_000)]
+    {
+        if value != default {
+            command.push_str(&format!(" --{name} {value}"));
+        }
+    }
+    if !cli.only.is_empty() {
+        command.push_str(&format!(" --only \"{}\"", cli.only.join(",")));
+    }
+    command
+}
