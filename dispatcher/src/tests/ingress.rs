@@ -1,0 +1,99 @@
+//! Messages of other programs: what the gateway makes of them.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use domain::ports::{DeadLetter, DeadLetters, Ledger};
+use schemas::id::{ActionId, Namespace};
+use schemas::limits::ACTION_BYTES_MAX;
+use schemas::topology::QUEUE_INGRESS;
+use serde_json::{Value, json};
+use testkit::dice::Dice;
+use testkit::fake::{FaultyQueue, QueueFaults};
+use testkit::unreliable::{FaultRates, Faults, Port, Trace, Unreliable};
+
+use super::world::World;
+
+fn put(queue: &FaultyQueue, body: &Value) {
+    queue.put(QUEUE_INGRESS, body.to_string().into_bytes());
+}
+
+fn input(id: &str, session: &str, text: &str) -> Value {
+    json!({"type": "input", "action_id": id, "session_id": session, "payload": {"text": text}})
+}
+
+async fn letters(world: &World) -> Vec<DeadLetter> {
+    world.queue.list(1_000).await.unwrap()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_message_is_accepted_and_published_like_a_request() {
+    let world = World::new().await;
+    put(&world.queue, &json!({"type": "create", "session_id": "s1", "payload": {"moniker": "echo"}}));
+    let mut there = input("i1", "s1", "hi");
+    there["namespace"] = json!("default");
+    put(&world.queue, &there);
+    put(&world.queue, &json!({"type": "create", "namespace": "other", "payload": {"moniker": "echo"}}));
+    world.until(|| world.queue.published().len() == 3).await;
+    let action = world.store.action(&Namespace::default_ns(), &ActionId::parse("i1").unwrap()).await.unwrap().unwrap();
+    assert_eq!((action.actor.as_str(), action.session_seq), ("amqp", Some(2)));
+    assert_eq!(world.queue.published()[2].namespace.as_str(), "other");
+    assert!(letters(&world).await.is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_cannot_be_accepted_is_buried_with_the_reason() {
+    let world = World::new().await;
+    world.create("s1", "a1", "count").await;
+    world.queue.put(QUEUE_INGRESS, b"\xff not json".to_vec());
+    world.queue.put(QUEUE_INGRESS, vec![b' '; ACTION_BYTES_MAX + 1]);
+    put(&world.queue, &json!({"type": "explode", "session_id": "s1"}));
+    put(&world.queue, &input("i0", "none", "hi"));
+    put(&world.queue, &input("i1", "s1", "count takes none"));
+    put(&world.queue, &json!({"type": "pause", "session_id": "s1"}));
+    world.until(|| world.queue.published().len() == 2).await;
+    let reasons: Vec<String> = letters(&world).await.into_iter().map(|letter| letter.reason).collect();
+    let codes: Vec<&str> = reasons.iter().filter_map(|reason| reason.split(':').next()).collect();
+    assert_eq!(codes, ["invalid_json", "too_large", "unknown_type", "session_not_found", "input_not_taken"]);
+    // A refusal that the ledger recorded is buried too: nobody was there to hear it.
+    let recorded = ActionId::parse("i0").unwrap();
+    assert!(world.store.action(&Namespace::default_ns(), &recorded).await.unwrap().unwrap().processed);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_message_that_comes_again_acts_once() {
+    let world = World::new().await;
+    world.create("s1", "a1", "echo").await;
+    for _ in 0..3 {
+        put(&world.queue, &input("i1", "s1", "once"));
+    }
+    put(&world.queue, &input("i1", "s1", "another body under the same id"));
+    put(&world.queue, &input("i2", "s1", "then"));
+    world.until(|| world.queue.published().len() == 3).await;
+    let letters = letters(&world).await;
+    assert_eq!(letters.len(), 1);
+    assert!(letters[0].reason.starts_with("action_conflict"), "{}", letters[0].reason);
+}
+
+#[tokio::test(start_paused = true)]
+async fn nothing_is_lost_while_ledger_and_channels_fail() {
+    let faults = Faults::new("gateway", Dice::new(7), FaultRates::NONE, Trace::new());
+    let queue_faults = QueueFaults { lost_channel: 0.05, prefetch: 7..8, ..QueueFaults::NONE };
+    let queue = FaultyQueue::new(Dice::new(8), queue_faults);
+    let (for_ledger, for_queue) = (faults.clone(), queue.clone());
+    let world = World::with(move |deps| {
+        let ledger = Arc::new(Unreliable::new(deps.ledger.clone(), for_ledger));
+        crate::Deps { ledger, queue: Arc::new(for_queue), ..deps }
+    })
+    .await;
+    world.create("s1", "a1", "echo").await;
+    faults.outage(&[Port::Ledger], Duration::from_secs(20));
+    for n in 0..300 {
+        put(&queue, &input(&format!("i{n}"), "s1", "hi"));
+    }
+    tokio::time::sleep(Duration::from_secs(10)).await;
+    assert_eq!(world.store.all_actions().len(), 1, "the ledger is away");
+    tokio::time::sleep(Duration::from_secs(15)).await;
+    world.until(|| world.store.all_actions().len() == 301).await;
+    assert!(queue.list(10).await.unwrap().is_empty());
+}
