@@ -129,6 +129,9 @@ pub async fn judge(world: &World, fleet: &Fleet, told: &mut seen::Fleet) -> Resu
         }
         sleep(POLL).await;
     }
+    if told.gauges.is_empty() {
+        world.diary.complain(format!("no process exports {GAUGES:?}"));
+    }
     let workers = world.api.must_get("/api/workers", PATIENCE).await?;
     told.workers = strings(&workers, "worker_id");
     let shards = world.api.must_get("/api/shards", PATIENCE).await?;

@@ -127,8 +127,8 @@ impl Watch {
 pub async fn scrape(fleet: &Fleet, api: &Api, names: &[&str]) -> BTreeMap<String, f64> {
     let mut found = BTreeMap::new();
     for (process, address) in &fleet.listen {
-        let request = api.http.get(format!("http://{address}/metrics")).timeout(Duration::from_secs(2));
-        let Ok(response) = request.send().await else { continue };
+        let request = api.request(reqwest::Method::GET, format!("http://{address}/metrics"));
+        let Ok(response) = request.timeout(Duration::from_secs(2)).send().await else { continue };
         let text = response.text().await.unwrap_or_default();
         for name in names {
             if let Some(value) = sum_of(&text, name) {
