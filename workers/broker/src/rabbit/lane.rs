@@ -65,6 +65,10 @@ impl LaneTask {
                 self.troubles.clear(&queue);
                 let mut acks = Acks::default();
                 let end = self.pump(&channel, consumer, &mut acks).await;
+                // What was acknowledged meanwhile must not come again.
+                while let Ok(order) = self.ends.orders.try_recv() {
+                    carry_out(order, &mut acks);
+                }
                 let _ = tokio::time::timeout(CLOSE_MAX, close(&channel, &mut acks)).await;
                 end
             }

@@ -50,7 +50,9 @@ pub(super) fn read(delivery: &Delivery) -> DeadLetter {
     };
     let reason = text(REASON).unwrap_or_else(|| by_broker(dead_by_broker("reason"), delivery.data.len()));
     let mut shown = properties(&delivery.properties);
-    shown.extend(headers.into_iter().map(|(name, value)| (name.to_string(), plain(value))));
+    // Looking at a letter counts as delivering it; that says nothing about the letter.
+    let lasting = headers.into_iter().filter(|(name, _)| !is_count(name.as_str()));
+    shown.extend(lasting.map(|(name, value)| (name.to_string(), plain(value))));
     let id = id(&origin, at_ms, &delivery.properties, &delivery.data);
     DeadLetter { id, reason, origin, body: delivery.data.clone(), at_ms, headers: shown }
 }
@@ -70,8 +72,13 @@ pub(super) fn revive(letter: &DeadLetter, delivery: &Delivery) -> Message {
     Message::to_queue(to, kept(&delivery.properties).with_headers(table), delivery.data.clone())
 }
 
+fn is_count(name: &str) -> bool {
+    name == "x-delivery-count" || name == "x-acquired-count"
+}
+
 fn is_record(name: &str) -> bool {
-    name.starts_with("stepfleet-")
+    is_count(name)
+        || name.starts_with("stepfleet-")
         || name == X_DEATH
         || name.starts_with("x-first-death")
         || name.starts_with("x-last-death")

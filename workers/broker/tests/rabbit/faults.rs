@@ -41,7 +41,9 @@ async fn consume_on_and_on(queue: Arc<dyn Queue>, received: watch::Sender<BTreeS
         let mut deliveries = queue.consume(Shard(1), Lane::Work).await.unwrap();
         while let Some(delivery) = deliveries.next().await {
             if let Content::Action(action) = &delivery.content {
-                received.send_modify(|seen| drop(seen.insert(action.session_seq)));
+                received.send_modify(|seen| {
+                    seen.insert(action.session_seq);
+                });
             }
             if deliveries.ack(delivery.tag).await.is_err() {
                 break;
