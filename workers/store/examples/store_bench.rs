@@ -1,5 +1,6 @@
-//! Measures the store and prints one JSON line per figure, the disk's fsync floor first. The file
-//! is made below the directory given as first argument, else below the system's temporary one.
+//! Measures the store and prints one JSON line per figure, the disk's fsync floor first. The first
+//! argument is a `postgres://` URL, or the directory in which a file is made; without one it is made
+//! in the system's temporary directory.
 
 use std::fs::File;
 use std::io::Write;
@@ -8,11 +9,12 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use domain::commit::CommitResult;
-use domain::ports::{Clock, Commits, Leases, Ledger, Sessions};
+use domain::ports::Clock;
 use schemas::action::NewAction;
 use schemas::id::{Epoch, Shard, WorkerId};
 use schemas::json::Json;
-use store::{OpenOptions, SqliteStore};
+use store::{OpenOptions, PostgresStore, SqliteStore};
+use testkit::contract::Ports;
 use testkit::contract::build::{create, input, key, next_commit, worker};
 
 const SHARDS: u16 = 32;
@@ -33,25 +35,53 @@ type Outcome = Result<(), Box<dyn std::error::Error + Send + Sync>>;
 
 #[tokio::main]
 async fn main() -> Outcome {
-    let directory = match std::env::args().nth(1) {
-        Some(path) => tempfile::TempDir::new_in(path)?,
-        None => tempfile::TempDir::new()?,
-    };
-    fsync_floor(&directory.path().join("floor"))?;
+    let place = std::env::args().nth(1);
     let options = OpenOptions { shards: Some(SHARDS), create: true, clock: Arc::new(SystemClock) };
-    let store = SqliteStore::open(&directory.path().join("store.db"), options).await?;
-    let owner = worker("bench");
-    for shard in 0..SHARDS {
-        store.claim(Shard(shard), &owner, 3_600_000).await?;
+    match place.as_deref() {
+        Some(url) if url.starts_with("postgres") => {
+            let store = PostgresStore::open(url, options).await?;
+            let measured = measure(&Ports::of(store.clone())).await;
+            store.close().await;
+            measured
+        }
+        directory => {
+            let directory = match directory {
+                Some(path) => tempfile::TempDir::new_in(path)?,
+                None => tempfile::TempDir::new()?,
+            };
+            fsync_floor(&directory.path().join("floor"))?;
+            let store = SqliteStore::open(&directory.path().join("store.db"), options).await?;
+            let measured = measure(&Ports::of(store.clone())).await;
+            store.close().await;
+            measured
+        }
     }
-    accept_latency(&store).await?;
-    for committers in [1, 64, 512] {
-        journal_rate(&store, &owner, committers).await?;
+}
+
+/// Names are of this run alone: a server may hold those of others.
+struct Bench<'p> {
+    ports: &'p Ports,
+    run: u32,
+    owner: WorkerId,
+}
+
+async fn measure(ports: &Ports) -> Outcome {
+    let run = std::process::id();
+    let bench = Bench { ports, run, owner: worker(&format!("bench-{run}")) };
+    ports.leases.release_all().await?;
+    let mut epochs = Vec::new();
+    for shard in 0..SHARDS {
+        let lease = ports.leases.claim(Shard(shard), &bench.owner, 3_600_000).await?;
+        epochs.push(lease.ok_or("somebody else holds a shard")?.epoch);
+    }
+    let epochs: Arc<[Epoch]> = epochs.into();
+    bench.accept_latency().await?;
+    for (committers, steps) in [(1, 1), (64, 1), (512, 1), (512, 8)] {
+        bench.commit_rate(&epochs, committers, steps).await?;
     }
     for callers in [64, 512] {
-        accept_rate(&store, callers).await?;
+        bench.accept_rate(callers).await?;
     }
-    store.close().await;
     Ok(())
 }
 
@@ -88,87 +118,97 @@ fn fsync_floor(path: &Path) -> Outcome {
     Ok(())
 }
 
-async fn accept_latency(store: &SqliteStore) -> Outcome {
-    store.accept(vec![create("latency", "latency", "bench")]).await?;
-    let mut times = Vec::new();
-    for n in 0..500 {
-        let start = Instant::now();
-        store.accept(vec![input(&format!("latency-{n}"), "latency")]).await?;
-        times.push(start.elapsed());
+impl Bench<'_> {
+    async fn accept_latency(&self) -> Outcome {
+        let (run, ledger) = (self.run, &self.ports.ledger);
+        let session = format!("latency-{run}");
+        ledger.accept(vec![create(&session, &session, "bench")]).await?;
+        let mut times = Vec::new();
+        for n in 0..500 {
+            let start = Instant::now();
+            ledger.accept(vec![input(&format!("{session}-{n}"), &session)]).await?;
+            times.push(start.elapsed());
+        }
+        line("accept_one", &percentiles(times));
+        Ok(())
     }
-    line("accept_one", &percentiles(times));
-    Ok(())
+
+    async fn accept_rate(&self, callers: usize) -> Outcome {
+        let (until, start, cpu) = (Instant::now() + MEASURED, Instant::now(), cpu_seconds());
+        let mut tasks = tokio::task::JoinSet::new();
+        for caller in 0..callers {
+            let (ledger, run) = (self.ports.ledger.clone(), self.run);
+            tasks.spawn(async move {
+                let mut count = 0_u64;
+                while Instant::now() < until {
+                    let id = format!("rate-{run}-{callers}-{caller}-{count}");
+                    ledger.accept(vec![input(&id, &format!("s{run}-{callers}-1-{caller}"))]).await?;
+                    count += 1;
+                }
+                Ok::<_, domain::failure::Failure>(count)
+            });
+        }
+        let mut total = 0;
+        for count in tasks.join_all().await {
+            total += count?;
+        }
+        let per_second = total as f64 / start.elapsed().as_secs_f64();
+        let cpu_us = (cpu_seconds() - cpu) * 1e6 / total as f64;
+        let fields =
+            format!("\"callers\":{callers},\"actions_per_s\":{per_second:.0},\"cpu_us_per_action\":{cpu_us:.1}");
+        line("accept_rate", &fields);
+        Ok(())
+    }
+
+    /// Each committer has a session, and commits `steps` steps after the other.
+    async fn commit_rate(&self, epochs: &Arc<[Epoch]>, committers: usize, steps: u64) -> Outcome {
+        let session = |n: usize| format!("s{}-{committers}-{steps}-{n}", self.run);
+        let creates: Vec<NewAction> = (0..committers).map(|n| create(&session(n), &session(n), "bench")).collect();
+        self.ports.ledger.accept(creates).await?;
+        let (until, start, cpu) = (Instant::now() + MEASURED, Instant::now(), cpu_seconds());
+        let mut tasks = tokio::task::JoinSet::new();
+        for n in 0..committers {
+            let (ports, owner, epochs, session) = (self.ports.clone(), self.owner.clone(), epochs.clone(), session(n));
+            tasks.spawn(async move { committer(&ports, &owner, &epochs, &session, steps, until).await });
+        }
+        let mut times = Vec::new();
+        for committed in tasks.join_all().await {
+            times.extend(committed?);
+        }
+        let per_second = times.len() as f64 / start.elapsed().as_secs_f64();
+        let cpu_us = (cpu_seconds() - cpu) * 1e6 / times.len() as f64;
+        let fields = format!(
+            "\"committers\":{committers},\"steps_per_commit\":{steps},\"commits_per_s\":{per_second:.0},\
+             \"steps_per_s\":{:.0},\"cpu_us_per_commit\":{cpu_us:.1},{}",
+            per_second * steps as f64,
+            percentiles(times)
+        );
+        line("commit_rate", &fields);
+        Ok(())
+    }
 }
 
-async fn accept_rate(store: &SqliteStore, callers: usize) -> Outcome {
-    let (until, start, cpu) = (Instant::now() + MEASURED, Instant::now(), cpu_seconds());
-    let mut tasks = tokio::task::JoinSet::new();
-    for caller in 0..callers {
-        let store = store.clone();
-        tasks.spawn(async move {
-            let mut count = 0_u64;
-            while Instant::now() < until {
-                let new: NewAction =
-                    input(&format!("rate-{callers}-{caller}-{count}"), &format!("s{callers}-{caller}"));
-                store.accept(vec![new]).await?;
-                count += 1;
-            }
-            Ok::<_, domain::failure::Failure>(count)
-        });
-    }
-    let mut total = 0;
-    for count in tasks.join_all().await {
-        total += count?;
-    }
-    let per_second = total as f64 / start.elapsed().as_secs_f64();
-    let cpu_us = (cpu_seconds() - cpu) * 1e6 / total as f64;
-    let fields = format!("\"callers\":{callers},\"actions_per_s\":{per_second:.0},\"cpu_us_per_action\":{cpu_us:.1}");
-    line("accept_rate", &fields);
-    Ok(())
-}
-
-async fn journal_rate(store: &SqliteStore, owner: &WorkerId, committers: usize) -> Outcome {
-    let creates: Vec<NewAction> = (0..committers)
-        .map(|n| create(&format!("create-{committers}-{n}"), &format!("s{committers}-{n}"), "bench"))
-        .collect();
-    store.accept(creates).await?;
-    let (until, start, cpu) = (Instant::now() + MEASURED, Instant::now(), cpu_seconds());
-    let mut tasks = tokio::task::JoinSet::new();
-    for n in 0..committers {
-        let (store, owner) = (store.clone(), owner.clone());
-        tasks.spawn(async move { committer(&store, &owner, &format!("s{committers}-{n}"), until).await });
-    }
-    let mut times = Vec::new();
-    for committed in tasks.join_all().await {
-        times.extend(committed?);
-    }
-    let per_second = times.len() as f64 / start.elapsed().as_secs_f64();
-    let cpu_us = (cpu_seconds() - cpu) * 1e6 / times.len() as f64;
-    let fields = format!(
-        "\"committers\":{committers},\"rows_per_s\":{per_second:.0},\"cpu_us_per_row\":{cpu_us:.1},{}",
-        percentiles(times)
-    );
-    line("journal_rate", &fields);
-    Ok(())
-}
-
-/// Commits one step after the other; returns how long each took.
+/// Commits one after the other; returns how long each took.
 async fn committer(
-    store: &SqliteStore,
+    ports: &Ports,
     owner: &WorkerId,
+    epochs: &[Epoch],
     session: &str,
+    steps: u64,
     until: Instant,
 ) -> Result<Vec<Duration>, Box<dyn std::error::Error + Send + Sync>> {
-    let mut row = store.session(&key(session)).await?.ok_or("the session exists")?;
+    let mut row = ports.sessions.session(&key(session)).await?.ok_or("the session exists")?;
     let mut times = Vec::new();
     while Instant::now() < until {
-        let mut commit = next_commit(&row, Epoch(1), 1);
+        let mut commit = next_commit(&row, epochs[usize::from(row.shard.0)], steps);
         let entry = Arc::make_mut(&mut commit.entry);
+        // As a runnable session is: due now, and at another time with each commit.
+        entry.head.wake_at_ms = Some(SystemClock.now_ms());
         let filler = ENTRY_BYTES.saturating_sub(Json::of(&*entry).as_str().len());
         entry.steps[0].notes = Some("n".repeat(filler));
         row.head = commit.entry.head.clone();
         let begun = Instant::now();
-        let results = store.commit(owner, vec![commit]).await?;
+        let results = ports.commits.commit(owner, vec![commit]).await?;
         times.push(begun.elapsed());
         if !matches!(results[..], [CommitResult::Done { .. }]) {
             return Err(format!("a commit was not done: {results:?}").into());

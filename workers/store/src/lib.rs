@@ -1,7 +1,17 @@
 //! The SQL store: ledger, session registry, commits, journal, leases and tokens. SQLite serves the
-//! embedded fleet; every port is implemented in a file of its own, so that another database can
-//! stand beside it under the same traits and the same contract suites.
+//! embedded fleet, PostgreSQL a fleet of processes: two implementations of the same ports under the
+//! same contract suites, which share what is pure.
 
+mod accepting;
+mod action_row;
+mod batch;
+mod committing;
+mod judge;
+mod migrate;
+mod open;
+mod postgres;
 mod sqlite;
 
-pub use sqlite::{OpenError, OpenOptions, SqliteStore};
+pub use open::{OpenError, OpenOptions};
+pub use postgres::PostgresStore;
+pub use sqlite::SqliteStore;

@@ -8,16 +8,15 @@ use schemas::id::Shard;
 use sqlx::sqlite::SqlitePool;
 
 mod accept;
-mod batch;
+mod audit;
 mod check;
+mod checkpoint;
 mod commit;
 mod failure;
 mod header;
 mod journal;
-mod judge;
 mod leases;
 mod ledger;
-mod migrate;
 mod open;
 mod pack;
 mod rows;
@@ -28,7 +27,12 @@ mod writer;
 #[cfg(test)]
 mod tests;
 
-pub use open::{OpenError, OpenOptions};
+#[cfg(test)]
+pub(crate) use open::MIGRATIONS;
+
+use crate::batch::Queue;
+#[cfg(test)]
+use crate::open::{OpenError, OpenOptions};
 
 /// The store of one SQLite file. Clones share connections and batches.
 #[derive(Clone)]
@@ -40,14 +44,16 @@ struct Inner {
     clock: Arc<dyn Clock>,
     writer: Arc<writer::Writer>,
     readers: SqlitePool,
-    accepts: batch::Queue<accept::Call>,
-    commits: batch::Queue<commit::Call>,
+    accepts: Queue<accept::Call>,
+    commits: Queue<commit::Call>,
+    checkpointer: checkpoint::Checkpointer,
 }
 
 impl SqliteStore {
     /// Closes all connections; the last one folds the write-ahead log into the file. Calls that
     /// come later fail as unavailable.
     pub async fn close(&self) {
+        self.0.checkpointer.stop().await;
         self.0.readers.close().await;
         self.0.writer.close().await;
     }
@@ -63,5 +69,16 @@ impl SqliteStore {
 /// All SQL of this module, for the tests that prepare and explain it.
 #[cfg(test)]
 fn statements() -> Vec<(&'static str, &'static str)> {
-    [accept::SQL, commit::SQL, journal::SQL, leases::SQL, ledger::SQL, sessions::SQL, tokens::SQL, open::SQL].concat()
+    [
+        accept::SQL,
+        audit::SQL,
+        commit::SQL,
+        journal::SQL,
+        leases::SQL,
+        ledger::SQL,
+        sessions::SQL,
+        tokens::SQL,
+        open::SQL,
+    ]
+    .concat()
 }

@@ -10,6 +10,7 @@ pub(super) const IOERR: i32 = 10;
 pub(super) const CORRUPT: i32 = 11;
 pub(super) const FULL: i32 = 13;
 pub(super) const CANTOPEN: i32 = 14;
+pub(super) const CONSTRAINT: i32 = 19;
 pub(super) const NOTADB: i32 = 26;
 
 /// The primary result code, if the error came from SQLite itself.
@@ -43,6 +44,15 @@ pub(super) fn commit_failure(error: sqlx::Error) -> Failure {
     match code(&error) {
         Some(FULL | BUSY | LOCKED) => failure(error),
         _ => Failure::in_doubt(format!("the end of a transaction is not known: {error}")),
+    }
+}
+
+/// A failed script that ends with COMMIT. A refused constraint is found before the end; what the
+/// disk says may concern the end itself.
+pub(super) fn script_failure(error: sqlx::Error) -> Failure {
+    match code(&error) {
+        Some(CONSTRAINT | FULL | BUSY | LOCKED) => failure(error),
+        _ => commit_failure(error),
     }
 }
 

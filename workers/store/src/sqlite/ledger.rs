@@ -10,7 +10,8 @@ use super::SqliteStore;
 use super::accept;
 use super::failure::failure;
 use super::pack::Pack;
-use super::rows::{ActionRow, action_columns, count, get, key};
+use super::rows::{action_columns, action_row, count, get, key};
+use crate::action_row::ActionRow;
 
 const ACTION: &str = concat!(
     "SELECT ",
@@ -127,7 +128,7 @@ impl Ledger for SqliteStore {
             .fetch_optional(&self.0.readers)
             .await
             .map_err(failure)?;
-        row.map(|row| ActionRow::read(&row).map(ActionRow::into_view)).transpose()
+        row.map(|row| action_row(&row).map(ActionRow::into_view)).transpose()
     }
 
     async fn pending(&self, key: &SessionKey, lane: Lane, after: u64, limit: usize) -> Result<Pending, Failure> {
@@ -145,7 +146,7 @@ impl Ledger for SqliteStore {
         let mut actions = Vec::with_capacity(rows.len());
         for row in rows.iter().take(limit) {
             if get::<Option<i64>>(row, "row_id")?.is_some() {
-                actions.push(ActionRow::read(row)?.into_action()?);
+                actions.push(action_row(row)?.into_action()?);
             }
         }
         Ok(Pending { actions, last_seq })
@@ -202,7 +203,7 @@ impl Ledger for SqliteStore {
             .fetch_all(&self.0.readers)
             .await
             .map_err(failure)?;
-        rows.iter().map(|row| ActionRow::read(row)?.into_action()).collect()
+        rows.iter().map(|row| action_row(row)?.into_action()).collect()
     }
 
     async fn forget_processed(&self, older_than_ms: u64, limit: usize) -> Result<u64, Failure> {

@@ -1,29 +1,28 @@
 //! Opening the store's file: every way in which that can fail is named, with the remedy, and
 //! nothing is written to a file that is not ours.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use domain::ports::Clock;
 use schemas::limits::{SHARDS_DEFAULT, SHARDS_MAX};
-use sqlx::migrate::MigrateError;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous};
 use sqlx::{Connection, SqliteConnection};
 
 use super::failure::{self, code};
 use super::header::{self, APPLICATION_ID, Kind};
-use super::migrate::{migrator, newest};
 use super::writer::Writer;
-use super::{Inner, SqliteStore, accept, batch, commit};
+use super::{Inner, SqliteStore, accept, checkpoint, commit};
+use crate::batch::Queue;
+use crate::migrate::Migrations;
+use crate::open::{OpenError, OpenOptions, SQLITE_MIN};
 
-/// The first release without a data race of checkpoint and commit that could damage a file.
-const SQLITE_MIN: (u32, u32, u32) = (3, 51, 3);
 const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
 /// Entries are around a kilobyte: larger pages mean fewer of them per commit.
 const PAGE_BYTES: u32 = 8192;
-/// The log is folded into the file beyond this many pages (32 MiB): rare, but still short.
-const CHECKPOINT_PAGES: &str = "4096";
+/// The log is folded into the file beside the writer (see `checkpoint`). If that falls behind, the
+/// writer does it itself beyond this many pages (256 MiB).
+const CHECKPOINT_PAGES: &str = "32768";
 /// The log keeps no more than this on disk after a rush.
 const LOG_BYTES_KEPT: &str = "67108864";
 /// Negative: kibibytes.
@@ -34,6 +33,11 @@ const READERS_MAX: u32 = 4;
 const CHECKED_BYTES_MAX: u64 = 64 << 20;
 /// A worker that gave no sign of life for a day is forgotten.
 const WORKER_FORGOTTEN_MS: i64 = 24 * 3_600_000;
+
+pub(crate) const MIGRATIONS: Migrations = Migrations(&[
+    (1, "initial", include_str!("../../../../migrations/sqlite/0001_initial.sql")),
+    (2, "roles", include_str!("../../../../migrations/sqlite/0002_roles.sql")),
+]);
 
 const SELECT_VERSION: &str = "SELECT sqlite_version()";
 const SELECT_TABLES: &str = "SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND name = ?1";
@@ -58,54 +62,6 @@ pub(super) const SQL: &[(&str, &str)] = &[
     ("open::insert_shards", INSERT_SHARDS),
     ("open::forget_workers", FORGET_WORKERS),
 ];
-
-pub struct OpenOptions {
-    /// The number of shards asked for. `None`: what the store has, 32 for a new one.
-    pub shards: Option<u16>,
-    /// Whether a missing file is created.
-    pub create: bool,
-    /// For the times of acceptance, publication and so on. Leases use the database's own clock.
-    pub clock: Arc<dyn Clock>,
-}
-
-/// Why the store cannot be opened. Each message names the file and the remedy.
-#[derive(Debug, thiserror::Error)]
-pub enum OpenError {
-    #[error("there is no store at {path}; create one with `stepfleet migrate`, or correct the database URL")]
-    Missing { path: PathBuf },
-    #[error("{path} is not a SQLite database; point the database URL to another file. Nothing was changed")]
-    NotADatabase { path: PathBuf },
-    #[error(
-        "{path} is a SQLite database of another program (application id {application_id:#x}); \
-         point the database URL to another file. Nothing was changed"
-    )]
-    Foreign { path: PathBuf, application_id: i64 },
-    #[error("{path} is damaged: {detail}. Restore it from a copy, together with its -wal file")]
-    Corrupt { path: PathBuf, detail: String },
-    #[error("{path} has schema version {found}, this program knows {known}; start a newer release of the program")]
-    NewerSchema { path: PathBuf, found: i64, known: i64 },
-    #[error("{path} was written by a modified program (migration {version} differs); start the release that wrote it")]
-    ForeignSchema { path: PathBuf, version: i64 },
-    #[error(
-        "{path} was created with {found} shards, not {wanted}; the number is fixed: \
-         set it to {found}, or use a new data directory"
-    )]
-    ShardCount { path: PathBuf, found: u16, wanted: u16 },
-    #[error("the number of shards must be from 1 to {SHARDS_MAX}, not {wanted}")]
-    BadShardCount { wanted: u16 },
-    #[error(
-        "{path} cannot be opened for writing: {detail}. Check that its directory exists and that this user may write there"
-    )]
-    NotWritable { path: PathBuf, detail: String },
-    #[error("the disk that holds {path} is full; free some space and start again. Nothing was lost")]
-    Full { path: PathBuf },
-    #[error("{path} is locked by another process; stop that process, or use another data directory")]
-    Busy { path: PathBuf },
-    #[error("SQLite {found} is too old; this program needs {}.{}.{} or newer", SQLITE_MIN.0, SQLITE_MIN.1, SQLITE_MIN.2)]
-    OldSqlite { found: String },
-    #[error("{path} cannot be opened: {detail}")]
-    Other { path: PathBuf, detail: String },
-}
 
 impl SqliteStore {
     /// Opens the store's file, creating or migrating it as needed. Must run within a runtime: the
@@ -133,13 +89,17 @@ impl SqliteStore {
             .await
             .map_err(|error| open_error(path, error))?;
         let writer = Arc::new(Writer::new(writer_options(path), connection));
+        let folding = connection_options(path).pragma("wal_autocheckpoint", "0");
+        let folding = SqliteConnection::connect_with(&folding).await.map_err(|error| open_error(path, error))?;
+        let checkpointer = checkpoint::start(folding, Arc::downgrade(&writer));
         Ok(Self(Arc::new(Inner {
             shards,
-            accepts: batch::Queue::start(accept::runner(writer.clone(), options.clock.clone(), shards)),
-            commits: batch::Queue::start(commit::runner(writer.clone(), options.clock.clone(), shards)),
+            accepts: Queue::start(accept::runner(writer.clone(), options.clock.clone(), shards)),
+            commits: Queue::start(commit::runner(writer.clone(), options.clock.clone(), shards)),
             clock: options.clock,
             writer,
             readers,
+            checkpointer,
         })))
     }
 }
@@ -205,13 +165,18 @@ async fn prepare(
     if let (Some(found), Some(wanted)) = (found, options.shards)
         && found != wanted
     {
-        return Err(OpenError::ShardCount { path: path.to_owned(), found, wanted });
+        return Err(OpenError::ShardCount { place: path.display().to_string(), found, wanted });
     }
     let applied = applied_version(connection).await.map_err(fail)?;
-    if applied > newest() {
-        return Err(OpenError::NewerSchema { path: path.to_owned(), found: applied, known: newest() });
+    if applied > MIGRATIONS.newest() {
+        return Err(OpenError::NewerSchema {
+            place: path.display().to_string(),
+            found: applied,
+            known: MIGRATIONS.newest(),
+        });
     }
-    migrator().run(&mut *connection).await.map_err(|error| migrate_error(path, error))?;
+    let place = path.display().to_string();
+    MIGRATIONS.migrator().run(&mut *connection).await.map_err(|error| MIGRATIONS.open_error(place, error, fail))?;
     let shards = found.or(options.shards).unwrap_or(SHARDS_DEFAULT);
     sqlx::query(INSERT_META)
         .bind(i64::from(shards))
@@ -262,15 +227,6 @@ async fn applied_version(connection: &mut SqliteConnection) -> Result<i64, sqlx:
 fn parse_version(text: &str) -> Option<(u32, u32, u32)> {
     let mut parts = text.split('.').map(str::parse);
     Some((parts.next()?.ok()?, parts.next()?.ok()?, parts.next()?.ok()?))
-}
-
-fn migrate_error(path: &Path, error: MigrateError) -> OpenError {
-    match error {
-        MigrateError::Execute(error) | MigrateError::ExecuteMigration(error, _) => open_error(path, error),
-        MigrateError::VersionMissing(found) => OpenError::NewerSchema { path: path.to_owned(), found, known: newest() },
-        MigrateError::VersionMismatch(version) => OpenError::ForeignSchema { path: path.to_owned(), version },
-        other => OpenError::Other { path: path.to_owned(), detail: other.to_string() },
-    }
 }
 
 fn open_error(path: &Path, error: sqlx::Error) -> OpenError {

@@ -3,9 +3,8 @@
 use std::str::FromStr;
 
 use domain::failure::Failure;
-use domain::time::rfc3339;
-use schemas::action::{Action, ActionOutcome, ActionType, ActionView, Urgency};
-use schemas::id::{ActionId, AgentId, ConversationId, Namespace, SessionId, SessionKey, Shard};
+use schemas::action::{ActionOutcome, ActionType, Urgency};
+use schemas::id::{SessionKey, Shard};
 use schemas::json::Json;
 use schemas::problem::Code;
 use schemas::record::JournalRow;
@@ -15,6 +14,7 @@ use sqlx::sqlite::SqliteRow;
 use sqlx::{Decode, Row, Sqlite, Type};
 
 use super::failure::{bad_value, failure};
+use crate::action_row::ActionRow;
 
 /// The value of a column.
 pub(super) fn get<'r, T>(row: &'r SqliteRow, column: &str) -> Result<T, Failure>
@@ -94,7 +94,7 @@ pub(super) fn session_row(row: &SqliteRow) -> Result<SessionRow, Failure> {
     })
 }
 
-/// Columns of [`ActionRow`], of `actions a` with `sessions s`.
+/// Columns of [`action_row`], of `actions a` with `sessions s`.
 macro_rules! action_columns {
     () => {
         "a.namespace, a.action_id, a.type, a.session_id, a.agent_id, s.conversation_id, a.shard, a.session_seq, \
@@ -104,99 +104,31 @@ macro_rules! action_columns {
 }
 pub(super) use action_columns;
 
-/// A row of the ledger. Session, shard and number are absent on what was refused.
-pub(super) struct ActionRow {
-    pub(super) namespace: Namespace,
-    pub(super) action_id: ActionId,
-    pub(super) kind: ActionType,
-    pub(super) session_id: Option<SessionId>,
-    pub(super) agent_id: Option<AgentId>,
-    pub(super) conversation_id: Option<ConversationId>,
-    pub(super) shard: Option<Shard>,
-    pub(super) session_seq: Option<u64>,
-    pub(super) urgency: Urgency,
-    pub(super) actor: String,
-    pub(super) body_hash: [u8; 32],
-    pub(super) payload: Json,
-    pub(super) metadata: Json,
-    pub(super) accepted_at_ms: i64,
-    pub(super) published_at_ms: Option<i64>,
-    pub(super) processed_at_ms: Option<i64>,
-    pub(super) outcome: Option<ActionOutcome>,
-    pub(super) code: Option<Code>,
-    pub(super) error: Option<String>,
-}
-
-impl ActionRow {
-    pub(super) fn read(row: &SqliteRow) -> Result<Self, Failure> {
-        let hash: &[u8] = get(row, "body_hash")?;
-        let small = |n: Option<i64>| n.map(u16::try_from).transpose().map_err(|error| bad_value("shard", error));
-        let large = |n: Option<i64>| n.map(u64::try_from).transpose().map_err(|error| bad_value("session_seq", error));
-        Ok(Self {
-            namespace: id(row, "namespace")?,
-            action_id: id(row, "action_id")?,
-            kind: name(row, "type", ActionType::parse)?,
-            session_id: opt_id(row, "session_id")?,
-            agent_id: opt_id(row, "agent_id")?,
-            conversation_id: opt_id(row, "conversation_id")?,
-            shard: small(get(row, "shard")?)?.map(Shard),
-            session_seq: large(get(row, "session_seq")?)?,
-            urgency: name(row, "urgency", Urgency::parse)?,
-            actor: get(row, "actor")?,
-            body_hash: hash.try_into().map_err(|error| bad_value("body_hash", error))?,
-            payload: raw_json(row, "payload")?,
-            metadata: raw_json(row, "metadata")?,
-            accepted_at_ms: get(row, "accepted_at_ms")?,
-            published_at_ms: get(row, "published_at_ms")?,
-            processed_at_ms: get(row, "processed_at_ms")?,
-            outcome: opt_name(row, "outcome", ActionOutcome::parse)?,
-            code: opt_name(row, "code", Code::parse)?,
-            error: get(row, "error")?,
-        })
-    }
-
-    /// The accepted action; fails on a row that was refused.
-    pub(super) fn into_action(self) -> Result<Action, Failure> {
-        let absent = |column| bad_value(column, "absent");
-        Ok(Action {
-            namespace: self.namespace,
-            action_id: self.action_id,
-            kind: self.kind,
-            session_id: self.session_id.ok_or_else(|| absent("session_id"))?,
-            agent_id: self.agent_id.ok_or_else(|| absent("agent_id"))?,
-            conversation_id: self.conversation_id,
-            shard: self.shard.ok_or_else(|| absent("shard"))?,
-            session_seq: self.session_seq.ok_or_else(|| absent("session_seq"))?,
-            urgency: self.urgency,
-            actor: self.actor,
-            payload: self.payload,
-            metadata: self.metadata,
-            accepted_at_ms: self.accepted_at_ms,
-        })
-    }
-
-    pub(super) fn into_view(self) -> ActionView {
-        ActionView {
-            action_id: self.action_id,
-            kind: self.kind,
-            session_id: self.session_id,
-            agent_id: self.agent_id,
-            shard: self.shard,
-            lane: self.kind.lane(),
-            session_seq: self.session_seq,
-            urgency: self.urgency,
-            actor: self.actor,
-            payload: self.payload,
-            metadata: self.metadata,
-            created_at: rfc3339(self.accepted_at_ms),
-            published_at: self.published_at_ms.map(rfc3339),
-            processed: self.processed_at_ms.is_some(),
-            processed_at: self.processed_at_ms.map(rfc3339),
-            outcome: self.outcome,
-            code: self.code,
-            error: self.error,
-        }
-    }
+pub(super) fn action_row(row: &SqliteRow) -> Result<ActionRow, Failure> {
+    let hash: &[u8] = get(row, "body_hash")?;
+    let small = |n: Option<i64>| n.map(u16::try_from).transpose().map_err(|error| bad_value("shard", error));
+    let large = |n: Option<i64>| n.map(u64::try_from).transpose().map_err(|error| bad_value("session_seq", error));
+    Ok(ActionRow {
+        namespace: id(row, "namespace")?,
+        action_id: id(row, "action_id")?,
+        kind: name(row, "type", ActionType::parse)?,
+        session_id: opt_id(row, "session_id")?,
+        agent_id: opt_id(row, "agent_id")?,
+        conversation_id: opt_id(row, "conversation_id")?,
+        shard: small(get(row, "shard")?)?.map(Shard),
+        session_seq: large(get(row, "session_seq")?)?,
+        urgency: name(row, "urgency", Urgency::parse)?,
+        actor: get(row, "actor")?,
+        body_hash: hash.try_into().map_err(|error| bad_value("body_hash", error))?,
+        payload: raw_json(row, "payload")?,
+        metadata: raw_json(row, "metadata")?,
+        accepted_at_ms: get(row, "accepted_at_ms")?,
+        published_at_ms: get(row, "published_at_ms")?,
+        processed_at_ms: get(row, "processed_at_ms")?,
+        outcome: opt_name(row, "outcome", ActionOutcome::parse)?,
+        code: opt_name(row, "code", Code::parse)?,
+        error: get(row, "error")?,
+    })
 }
 
 pub(super) fn journal_row(row: &SqliteRow) -> Result<JournalRow, Failure> {

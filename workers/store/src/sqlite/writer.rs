@@ -8,10 +8,13 @@ use sqlx::sqlite::{SqliteArguments, SqliteConnectOptions, SqliteRow};
 use sqlx::{Connection, Sqlite, SqliteConnection};
 use tokio::sync::{Mutex, MutexGuard};
 
-use super::failure::{commit_failure, failure};
+use super::failure::{commit_failure, failure, script_failure};
 
 /// A statement with its parameters.
 pub(super) type Statement = Query<'static, Sqlite, SqliteArguments>;
+
+/// Never waits for readers.
+pub(super) const CHECKPOINT: &str = "PRAGMA wal_checkpoint(PASSIVE)";
 
 enum Slot {
     Ready(SqliteConnection),
@@ -36,10 +39,10 @@ impl Writer {
         Self { options, slot: Mutex::new(Slot::Ready(connection)) }
     }
 
-    /// Waits for its turn, then takes the write lock of the file.
-    pub(super) async fn begin(&self) -> Result<Tx<'_>, Failure> {
+    /// Waits for its turn.
+    async fn take(&self) -> Result<Tx<'_>, Failure> {
         let mut slot = self.slot.lock().await;
-        let mut connection = match std::mem::replace(&mut *slot, Slot::Empty) {
+        let connection = match std::mem::replace(&mut *slot, Slot::Empty) {
             Slot::Ready(connection) => connection,
             Slot::Empty => SqliteConnection::connect_with(&self.options).await.map_err(failure)?,
             Slot::Closed => {
@@ -47,6 +50,21 @@ impl Writer {
                 return Err(Failure::unavailable("the store is closed"));
             }
         };
+        Ok(Tx { slot, connection })
+    }
+
+    /// Opens a transaction with a script that begins with `BEGIN IMMEDIATE`; its rows come along.
+    pub(super) async fn begin_with(&self, script: Statement) -> Result<(Tx<'_>, Vec<SqliteRow>), Failure> {
+        let mut tx = self.take().await?;
+        match script.fetch_all(tx.connection()).await {
+            Ok(rows) => Ok((tx, rows)),
+            Err(error) => tx.finish(Err(failure(error))).await,
+        }
+    }
+
+    /// Waits for its turn, then takes the write lock of the file.
+    pub(super) async fn begin(&self) -> Result<Tx<'_>, Failure> {
+        let Tx { mut slot, mut connection } = self.take().await?;
         match sqlx::query("BEGIN IMMEDIATE").execute(&mut connection).await {
             Ok(_) => Ok(Tx { slot, connection }),
             Err(error) => {
@@ -70,6 +88,16 @@ impl Writer {
         tx.finish(result).await
     }
 
+    /// Folds what is left of the log into the file; nothing is written to it meanwhile.
+    pub(super) async fn checkpoint(&self) -> Result<(), Failure> {
+        let mut tx = self.take().await?;
+        let result = sqlx::query(CHECKPOINT).execute(tx.connection()).await;
+        // No transaction was opened: the connection is as good as before.
+        let Tx { mut slot, connection } = tx;
+        *slot = Slot::Ready(connection);
+        result.map(drop).map_err(failure)
+    }
+
     pub(super) async fn close(&self) {
         let mut slot = self.slot.lock().await;
         if let Slot::Ready(connection) = std::mem::replace(&mut *slot, Slot::Closed)
@@ -85,6 +113,18 @@ impl Tx<'_> {
         &mut self.connection
     }
 
+    /// Ends the transaction with a script that ends with `COMMIT`.
+    pub(super) async fn commit_with(mut self, script: Statement) -> Result<(), Failure> {
+        match script.execute(&mut self.connection).await {
+            Ok(_) => {
+                *self.slot = Slot::Ready(self.connection);
+                Ok(())
+            }
+            // Which of the statements failed is not told: what could be the last one is in doubt.
+            Err(error) => self.roll_back(Err(script_failure(error))).await,
+        }
+    }
+
     /// Commits what succeeded, rolls back what did not.
     pub(super) async fn finish<T>(mut self, result: Result<T, Failure>) -> Result<T, Failure> {
         let result = match result {
@@ -97,6 +137,10 @@ impl Tx<'_> {
             },
             Err(failure) => Err(failure),
         };
+        self.roll_back(result).await
+    }
+
+    async fn roll_back<T>(mut self, result: Result<T, Failure>) -> Result<T, Failure> {
         // After some errors SQLite has rolled back by itself, and this statement finds nothing to
         // do. Any other error here means that the connection is of no more use: drop it.
         match sqlx::query("ROLLBACK").execute(&mut self.connection).await {

@@ -12,52 +12,52 @@ use schemas::session::{NewSession, SessionStatus};
 
 /// A session as far as acceptance is concerned.
 #[derive(Debug, Clone)]
-pub(super) struct Known {
-    pub(super) agent_id: AgentId,
-    pub(super) conversation_id: Option<ConversationId>,
-    pub(super) shard: Shard,
-    pub(super) status: SessionStatus,
-    pub(super) created_at_ms: i64,
-    pub(super) control_seq: u64,
-    pub(super) work_seq: u64,
+pub(crate) struct Known {
+    pub(crate) agent_id: AgentId,
+    pub(crate) conversation_id: Option<ConversationId>,
+    pub(crate) shard: Shard,
+    pub(crate) status: SessionStatus,
+    pub(crate) created_at_ms: i64,
+    pub(crate) control_seq: u64,
+    pub(crate) work_seq: u64,
     /// Registered by this batch: not in the table yet.
-    pub(super) is_new: bool,
+    pub(crate) is_new: bool,
     /// Its counters differ from the table's.
-    pub(super) is_touched: bool,
+    pub(crate) is_touched: bool,
 }
 
 /// An action that has a row, and what its repeats are told.
 #[derive(Debug, Clone)]
-pub(super) struct Seen {
-    pub(super) body_hash: [u8; 32],
-    pub(super) verdict: Verdict,
+pub(crate) struct Seen {
+    pub(crate) body_hash: [u8; 32],
+    pub(crate) verdict: Verdict,
 }
 
 /// A row to insert for `batch[index]`.
 #[derive(Debug)]
-pub(super) struct Entered {
-    pub(super) index: usize,
+pub(crate) struct Entered {
+    pub(crate) index: usize,
     /// The session it was found to be for.
-    pub(super) target: Option<SessionKey>,
-    pub(super) session_seq: Option<u64>,
+    pub(crate) target: Option<SessionKey>,
+    pub(crate) session_seq: Option<u64>,
     /// For rows that end at once.
-    pub(super) ended: Option<(ActionOutcome, Option<Code>, Option<String>)>,
+    pub(crate) ended: Option<(ActionOutcome, Option<Code>, Option<String>)>,
 }
 
 /// All that is known while a batch is judged: what was read, and what the batch adds.
 #[derive(Debug, Default)]
-pub(super) struct Book {
-    pub(super) actions: HashMap<(Namespace, ActionId), Seen>,
-    pub(super) sessions: HashMap<SessionKey, Known>,
-    pub(super) newest: HashMap<(Namespace, AgentId), SessionKey>,
+pub(crate) struct Book {
+    pub(crate) actions: HashMap<(Namespace, ActionId), Seen>,
+    pub(crate) sessions: HashMap<SessionKey, Known>,
+    pub(crate) newest: HashMap<(Namespace, AgentId), SessionKey>,
     /// Sessions to register, in order; `batch[index].session` is what they are.
-    pub(super) created: Vec<(SessionKey, usize)>,
-    pub(super) entered: Vec<Entered>,
+    pub(crate) created: Vec<(SessionKey, usize)>,
+    pub(crate) entered: Vec<Entered>,
 }
 
 impl Book {
     /// The verdict on `batch[index]`, which is entered into the book.
-    pub(super) fn judge(&mut self, index: usize, new: &NewAction, now_ms: i64, shards: u16) -> Verdict {
+    pub(crate) fn judge(&mut self, index: usize, new: &NewAction, now_ms: i64, shards: u16) -> Verdict {
         let id = (new.namespace.clone(), new.action_id.clone());
         if let Some(seen) = self.actions.get(&id) {
             return repeat(seen, new);

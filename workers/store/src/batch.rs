@@ -15,13 +15,18 @@ const WAITING_MAX: usize = 4096;
 const TURNS_MAX: usize = 64;
 
 /// A call that can share its transaction with others.
-pub(super) trait Batched: Send + Sync + 'static {
+pub(crate) trait Batched: Send + Sync + 'static {
     type Answer: Send + 'static;
     /// What limits the size of a batch; starts empty.
     type Load: Default + Send;
 
     /// Whether the call may join a batch of this load. Adds itself if so.
     fn join(&self, load: &mut Self::Load) -> bool;
+
+    /// Whether the call goes before all that are not.
+    fn is_urgent(&self) -> bool {
+        false
+    }
 }
 
 struct Waiting<C: Batched> {
@@ -30,46 +35,73 @@ struct Waiting<C: Batched> {
 }
 
 /// The way into the batches of one kind of call.
-pub(super) struct Queue<C: Batched>(mpsc::Sender<Waiting<C>>);
+pub(crate) struct Queue<C: Batched> {
+    urgent: mpsc::Sender<Waiting<C>>,
+    plain: mpsc::Sender<Waiting<C>>,
+}
 
 impl<C: Batched> Queue<C> {
     /// Starts the task that runs the batches. It owns every transaction, so that a caller that
     /// goes away cannot tear one; it ends with the last queue handle.
-    pub(super) fn start<R, F>(run: R) -> Self
+    pub(crate) fn start<R, F>(run: R) -> Self
     where
         R: Fn(Arc<[C]>, Range<usize>) -> F + Send + Sync + 'static,
         F: Future<Output = Result<Vec<C::Answer>, Failure>> + Send + 'static,
     {
-        let (sender, receiver) = mpsc::channel(WAITING_MAX);
-        tokio::spawn(work(receiver, run));
-        Self(sender)
+        let ((urgent, urgent_calls), (plain, plain_calls)) = (mpsc::channel(WAITING_MAX), mpsc::channel(WAITING_MAX));
+        tokio::spawn(work([Line::new(urgent_calls), Line::new(plain_calls)], run));
+        Self { urgent, plain }
     }
 
-    pub(super) async fn call(&self, call: C) -> Result<C::Answer, Failure> {
+    pub(crate) async fn call(&self, call: C) -> Result<C::Answer, Failure> {
         let (answer, result) = oneshot::channel();
         let closed = || Failure::unavailable("the store is closed");
-        self.0.send(Waiting { call, answer }).await.map_err(|_| closed())?;
+        let line = if call.is_urgent() { &self.urgent } else { &self.plain };
+        line.send(Waiting { call, answer }).await.map_err(|_| closed())?;
         result.await.map_err(|_| Failure::in_doubt("the store stopped before it answered"))?
     }
 }
 
-async fn work<C, R, F>(mut receiver: mpsc::Receiver<Waiting<C>>, run: R)
+/// Calls that wait, in order.
+struct Line<C: Batched> {
+    calls: mpsc::Receiver<Waiting<C>>,
+    /// The first one, if it did not fit the last batch.
+    held: Option<Waiting<C>>,
+}
+
+impl<C: Batched> Line<C> {
+    fn new(calls: mpsc::Receiver<Waiting<C>>) -> Self {
+        Self { calls, held: None }
+    }
+
+    /// The next call; `None` when there will be no more. Cancel safe.
+    async fn next(&mut self) -> Option<Waiting<C>> {
+        match self.held.take() {
+            Some(waiting) => Some(waiting),
+            None => self.calls.recv().await,
+        }
+    }
+
+    fn try_next(&mut self) -> Option<Waiting<C>> {
+        self.held.take().or_else(|| self.calls.try_recv().ok())
+    }
+}
+
+async fn work<C, R, F>([mut urgent, mut plain]: [Line<C>; 2], run: R)
 where
     C: Batched,
     R: Fn(Arc<[C]>, Range<usize>) -> F + Send + Sync + 'static,
     F: Future<Output = Result<Vec<C::Answer>, Failure>> + Send,
 {
-    let mut held = None;
     loop {
-        let first = match held.take() {
-            Some(waiting) => waiting,
-            None => match receiver.recv().await {
-                Some(waiting) => waiting,
-                None => return,
-            },
+        let first = tokio::select! {
+            biased;
+            Some(waiting) = urgent.next() => waiting,
+            Some(waiting) = plain.next() => waiting,
+            else => return,
         };
-        gathering(&receiver).await;
-        let (calls, answers) = gather(first, &mut receiver, &mut held);
+        gathering(&urgent, &plain).await;
+        let (calls, answers) = gather(first, [&mut urgent, &mut plain]);
         for (answer, result) in answers.into_iter().zip(settle(calls, &run).await) {
             // The caller may have gone; what it asked for is done all the same.
             let _ = answer.send(result);
@@ -79,11 +111,12 @@ where
 
 /// Lets tasks that became ready together submit together: yields for as long as each turn brings
 /// more calls. When nobody is about to call, this is one turn.
-async fn gathering<C: Batched>(receiver: &mpsc::Receiver<Waiting<C>>) {
-    let mut waiting = receiver.len();
+async fn gathering<C: Batched>(urgent: &Line<C>, plain: &Line<C>) {
+    let count = || urgent.calls.len() + plain.calls.len();
+    let mut waiting = count();
     for _ in 0..TURNS_MAX {
         tokio::task::yield_now().await;
-        let now = receiver.len();
+        let now = count();
         if now == waiting {
             return;
         }
@@ -93,24 +126,22 @@ async fn gathering<C: Batched>(receiver: &mpsc::Receiver<Waiting<C>>) {
 
 type Answers<A> = Vec<oneshot::Sender<Result<A, Failure>>>;
 
-/// The first call, and those behind it that fit; the first one that does not is held back, so
-/// that calls keep their order.
-fn gather<C: Batched>(
-    first: Waiting<C>,
-    receiver: &mut mpsc::Receiver<Waiting<C>>,
-    held: &mut Option<Waiting<C>>,
-) -> (Vec<C>, Answers<C::Answer>) {
+/// The first call, and those behind it that fit, urgent ones before others. The first of a line
+/// that does not fit is held back, so that a line keeps its order.
+fn gather<C: Batched>(first: Waiting<C>, lines: [&mut Line<C>; 2]) -> (Vec<C>, Answers<C::Answer>) {
     let mut load = C::Load::default();
     // A call larger than any batch runs alone.
     first.call.join(&mut load);
     let (mut calls, mut answers) = (vec![first.call], vec![first.answer]);
-    while let Ok(next) = receiver.try_recv() {
-        if !next.call.join(&mut load) {
-            *held = Some(next);
-            break;
+    for line in lines {
+        while let Some(next) = line.try_next() {
+            if !next.call.join(&mut load) {
+                line.held = Some(next);
+                break;
+            }
+            calls.push(next.call);
+            answers.push(next.answer);
         }
-        calls.push(next.call);
-        answers.push(next.answer);
     }
     (calls, answers)
 }

@@ -1,0 +1,116 @@
+-- What the migrations make, as PostgreSQL describes it.
+TABLE actions WITH (fillfactor=80, autovacuum_vacuum_scale_factor=0.02, autovacuum_vacuum_cost_delay=0)
+  namespace text COLLATE "C" NOT NULL
+  action_id text COLLATE "C" NOT NULL
+  type text COLLATE "C" NOT NULL
+  session_id text COLLATE "C"
+  agent_id text COLLATE "C"
+  shard integer
+  lane text COLLATE "C" NOT NULL
+  session_seq bigint
+  accepted_at_ms bigint NOT NULL
+  published_at_ms bigint
+  processed_at_ms bigint
+  outcome text
+  code text
+  error text
+  urgency text NOT NULL
+  actor text NOT NULL
+  body_hash bytea NOT NULL
+  payload text NOT NULL
+  metadata text NOT NULL
+  CHECK ((length(body_hash) = 32))
+  CHECK (((processed_at_ms IS NULL) = (outcome IS NULL)))
+  CHECK (((processed_at_ms IS NOT NULL) OR ((session_id IS NOT NULL) AND (shard IS NOT NULL) AND (session_seq > 0))))
+  PRIMARY KEY (namespace, action_id)
+  CREATE INDEX actions_pending ON actions USING btree (shard, namespace, session_id, lane, session_seq) WHERE (processed_at_ms IS NULL)
+  CREATE INDEX actions_processed ON actions USING btree (processed_at_ms) WHERE (processed_at_ms IS NOT NULL)
+  CREATE INDEX actions_unpublished ON actions USING btree (accepted_at_ms, session_seq) WHERE ((processed_at_ms IS NULL) AND (published_at_ms IS NULL))
+TABLE effects WITH (fillfactor=80, autovacuum_vacuum_scale_factor=0.05)
+  namespace text COLLATE "C" NOT NULL
+  session_id text COLLATE "C" NOT NULL
+  effect_key text COLLATE "C" NOT NULL
+  class text NOT NULL
+  state text NOT NULL
+  what text NOT NULL
+  settled_at_ms bigint
+  PRIMARY KEY (namespace, session_id, effect_key)
+  CREATE INDEX effects_settled ON effects USING btree (settled_at_ms) WHERE (settled_at_ms IS NOT NULL)
+TABLE journal WITH (autovacuum_vacuum_scale_factor=0.05, autovacuum_vacuum_cost_delay=0)
+  shard integer NOT NULL
+  seq bigint NOT NULL
+  namespace text COLLATE "C" NOT NULL
+  session_id text COLLATE "C" NOT NULL
+  first_offset bigint NOT NULL
+  last_offset bigint NOT NULL
+  committed_at_ms bigint NOT NULL
+  body text NOT NULL
+  PRIMARY KEY (shard, seq)
+  CREATE INDEX journal_of_session ON journal USING btree (namespace, session_id, last_offset, seq)
+TABLE meta
+  id integer NOT NULL
+  shards integer NOT NULL
+  version text NOT NULL
+  created_at_ms bigint NOT NULL
+  CHECK ((id = 1))
+  PRIMARY KEY (id)
+  CHECK (((shards >= 1) AND (shards <= 1024)))
+TABLE roles WITH (fillfactor=50)
+  role text COLLATE "C" NOT NULL
+  owner text COLLATE "C"
+  epoch bigint NOT NULL
+  lease_until_ms bigint NOT NULL
+  PRIMARY KEY (role)
+TABLE session_specs
+  namespace text COLLATE "C" NOT NULL
+  session_id text COLLATE "C" NOT NULL
+  spec text NOT NULL
+  PRIMARY KEY (namespace, session_id)
+TABLE sessions WITH (fillfactor=50, autovacuum_vacuum_scale_factor=0.05, autovacuum_vacuum_cost_delay=0)
+  namespace text COLLATE "C" NOT NULL
+  session_id text COLLATE "C" NOT NULL
+  agent_id text COLLATE "C" NOT NULL
+  shard integer NOT NULL
+  moniker text NOT NULL
+  conversation_id text COLLATE "C"
+  created_at_ms bigint NOT NULL
+  status text COLLATE "C" NOT NULL
+  steps bigint NOT NULL
+  next_offset bigint NOT NULL
+  wake_at_ms bigint
+  control_seq bigint NOT NULL
+  work_seq bigint NOT NULL
+  head text NOT NULL
+  PRIMARY KEY (namespace, session_id)
+  CREATE INDEX sessions_newest ON sessions USING btree (namespace, created_at_ms DESC, session_id DESC)
+  CREATE INDEX sessions_of_agent ON sessions USING btree (namespace, agent_id, created_at_ms DESC, session_id DESC)
+  CREATE INDEX sessions_status ON sessions USING btree (namespace, status, created_at_ms DESC, session_id DESC)
+  CREATE INDEX sessions_wake ON sessions USING btree (shard, wake_at_ms, namespace, session_id) WHERE (wake_at_ms IS NOT NULL)
+TABLE shards WITH (fillfactor=10, autovacuum_vacuum_threshold=1000, autovacuum_vacuum_scale_factor=0.0)
+  shard integer NOT NULL
+  owner text COLLATE "C"
+  epoch bigint NOT NULL DEFAULT 0
+  lease_until_ms bigint NOT NULL DEFAULT 0
+  seq bigint NOT NULL DEFAULT 0
+  archived_seq bigint NOT NULL DEFAULT 0
+  CHECK ((archived_seq <= seq))
+  PRIMARY KEY (shard)
+TABLE tokens
+  namespace text COLLATE "C" NOT NULL
+  name text COLLATE "C" NOT NULL
+  hash bytea NOT NULL
+  scopes text NOT NULL
+  CHECK ((length(hash) = 32))
+  UNIQUE (hash)
+  PRIMARY KEY (namespace, name)
+  CREATE UNIQUE INDEX tokens_hash_key ON tokens USING btree (hash)
+TABLE workers WITH (fillfactor=50)
+  worker_id text COLLATE "C" NOT NULL
+  host text NOT NULL
+  version text NOT NULL
+  roles text NOT NULL
+  draining boolean NOT NULL
+  heartbeat_at_ms bigint NOT NULL
+  backend_pid integer NOT NULL
+  backend_start timestamp with time zone NOT NULL
+  PRIMARY KEY (worker_id)

@@ -1,0 +1,102 @@
+//! PostgreSQL: the store of a fleet. Acceptance and commits gather into batches, each of which is one
+//! transaction on a connection of its own; everything else is single statements on a pool.
+
+use std::sync::Arc;
+
+use domain::failure::Failure;
+use domain::ports::Clock;
+use schemas::id::Shard;
+
+mod accept;
+mod commit;
+mod connect;
+mod failure;
+mod journal;
+mod leases;
+mod ledger;
+mod link;
+mod open;
+mod pool;
+mod rows;
+mod sessions;
+mod tokens;
+mod writer;
+
+#[cfg(test)]
+mod tests;
+
+#[cfg(test)]
+pub(crate) use open::MIGRATIONS;
+
+use crate::batch::Queue;
+
+/// Transactions of commits that run side by side. A shard always goes through the same one.
+const COMMIT_WRITERS: usize = 2;
+
+/// The store in one database. Clones share connections and batches.
+#[derive(Clone)]
+pub struct PostgresStore(Arc<Inner>);
+
+struct Inner {
+    /// Fixed when the store was created.
+    shards: u16,
+    clock: Arc<dyn Clock>,
+    /// Reads, marks and upkeep.
+    pool: pool::Pool,
+    /// Leases have a connection of their own: no slow read may cost a shard.
+    leases: pool::Pool,
+    writers: Vec<Arc<writer::Writer>>,
+    accepts: Queue<accept::Call>,
+    commits: [Queue<commit::Call>; COMMIT_WRITERS],
+}
+
+impl PostgresStore {
+    /// Closes all connections. Calls that come later fail as unavailable.
+    pub async fn close(&self) {
+        self.0.pool.close().await;
+        self.0.leases.close().await;
+        for writer in &self.0.writers {
+            writer.close().await;
+        }
+    }
+
+    /// Whether the database answers.
+    ///
+    /// # Errors
+    /// It does not.
+    pub async fn ping(&self) -> Result<(), Failure> {
+        self.0.pool.fetch_one(sqlx::query(PING)).await.map(drop)
+    }
+
+    /// Milliseconds by which the database's clock is ahead of this machine's, give or take half of
+    /// the time that the question takes.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn clock_offset_ms(&self) -> Result<i64, Failure> {
+        // The first answer may have waited for a connection.
+        self.ping().await?;
+        let before = self.0.clock.now_ms();
+        let row = self.0.pool.fetch_one(sqlx::query(NOW)).await?;
+        let after = self.0.clock.now_ms();
+        Ok(rows::get::<i64>(&row, "now_ms")? - (before + (after - before) / 2))
+    }
+
+    fn check_shard(&self, shard: Shard) -> Result<(), Failure> {
+        if shard.0 < self.0.shards {
+            return Ok(());
+        }
+        Err(Failure::internal(format!("there is no shard {shard}: the store has {} shards", self.0.shards)))
+    }
+}
+
+const PING: &str = "SELECT 1";
+const NOW: &str = concat!("SELECT ", rows::now!(), " AS now_ms");
+
+/// All SQL of this module, for the tests that prepare and explain it.
+#[cfg(test)]
+fn statements() -> Vec<(&'static str, &'static str)> {
+    let own = &[("ping", PING), ("now", NOW)][..];
+    [own, accept::SQL, commit::SQL, journal::SQL, leases::SQL, ledger::SQL, open::SQL, sessions::SQL, tokens::SQL]
+        .concat()
+}

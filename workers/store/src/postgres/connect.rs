@@ -1,0 +1,86 @@
+//! How connections are made: limits on everything that could wait for ever, and one plan for each
+//! statement of a writer.
+
+use std::str::FromStr;
+use std::time::Duration;
+
+use sqlx::postgres::PgConnectOptions;
+use sqlx::{ConnectOptions, Connection, PgConnection};
+
+/// Bound on making a connection.
+pub(super) const CONNECT_MAX: Duration = Duration::from_secs(5);
+/// Bound on waiting for a connection of a pool, or for a server that is away.
+pub(super) const ACQUIRE_MAX: Duration = Duration::from_secs(3);
+/// Bound on one unit of work as its caller sees it: the server's own bound, and the way there.
+pub(super) const UNIT_MAX: Duration = Duration::from_secs(25);
+
+/// Bounds that hold even when this process, its machine or the network between stops: locks are
+/// given back, and dead clients are noticed.
+const BOUNDS: [(&str, &str); 7] = [
+    ("client_connection_check_interval", "1s"),
+    ("statement_timeout", "20s"),
+    ("idle_in_transaction_session_timeout", "3s"),
+    ("tcp_keepalives_idle", "10"),
+    ("tcp_keepalives_interval", "5"),
+    ("tcp_keepalives_count", "3"),
+    ("tcp_user_timeout", "20s"),
+];
+
+/// A writer's statements touch rows by key alone, however many there are: one plan serves all, and
+/// no statistics (or their absence) may turn it into a scan. A batch stays in memory.
+const WRITER: [(&str, &str); 5] = [
+    ("plan_cache_mode", "force_generic_plan"),
+    ("enable_seqscan", "off"),
+    ("enable_bitmapscan", "off"),
+    ("work_mem", "64MB"),
+    ("jit", "off"),
+];
+
+/// A reader's statements hold conditions that apply or not: each is planned for what is asked.
+const READER: [(&str, &str); 2] = [("plan_cache_mode", "force_custom_plan"), ("jit", "off")];
+
+/// Where to connect, and as whom.
+#[derive(Clone)]
+pub(super) struct Address(PgConnectOptions);
+
+impl Address {
+    /// # Errors
+    /// What is wrong with the URL; never the URL itself, which holds a password.
+    pub(super) fn parse(url: &str) -> Result<Self, String> {
+        if !["postgres://", "postgresql://"].iter().any(|scheme| url.starts_with(scheme)) {
+            return Err("it does not begin with postgres://".to_owned());
+        }
+        let options = PgConnectOptions::from_str(url).map_err(|error| error.to_string())?;
+        Ok(Self(options.application_name("stepfleet").disable_statement_logging()))
+    }
+
+    /// For people: where, without a secret.
+    pub(super) fn place(&self) -> String {
+        let database = self.0.get_database().unwrap_or_else(|| self.0.get_username());
+        match self.0.get_socket() {
+            Some(socket) => format!("postgres:{}:{}/{database}", socket.display(), self.0.get_port()),
+            None => format!("postgres://{}:{}/{database}", self.0.get_host(), self.0.get_port()),
+        }
+    }
+
+    pub(super) fn for_reading(&self) -> PgConnectOptions {
+        self.0.clone().options(BOUNDS).options(READER)
+    }
+
+    pub(super) fn for_writing(&self) -> PgConnectOptions {
+        self.0.clone().options(BOUNDS).options(WRITER)
+    }
+
+    /// For a schema change, which takes as long as it takes.
+    pub(super) fn for_migrating(&self) -> PgConnectOptions {
+        self.0.clone()
+    }
+}
+
+/// One connection, within its bound.
+pub(super) async fn connect(options: &PgConnectOptions) -> Result<PgConnection, sqlx::Error> {
+    match tokio::time::timeout(CONNECT_MAX, PgConnection::connect_with(options)).await {
+        Ok(result) => result,
+        Err(_) => Err(sqlx::Error::Io(std::io::ErrorKind::TimedOut.into())),
+    }
+}

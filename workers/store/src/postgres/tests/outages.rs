@@ -1,0 +1,109 @@
+//! A database that goes and comes back, and processes that go.
+
+use std::time::Duration;
+
+use domain::failure::{Certainty, Failure};
+use domain::ports::{Commits, Leases, Ledger, WorkerInfo};
+use schemas::id::Shard;
+use schemas::problem::Code;
+use testkit::contract::Ports;
+use testkit::contract::build::{create, input, key, next_commit, worker};
+use testkit::services::Server;
+
+use super::{fresh, fresh_url_on, open, try_open};
+use crate::open::OpenError;
+
+fn info(name: &str) -> WorkerInfo {
+    WorkerInfo {
+        worker: worker(name),
+        host: "host".to_owned(),
+        version: "1".to_owned(),
+        roles: vec!["runner".to_owned()],
+        draining: false,
+        heartbeat_age_ms: 0,
+    }
+}
+
+/// Asks until the answer is as wanted, for half a minute at most.
+async fn until<T>(what: &str, mut ask: impl AsyncFnMut() -> Option<T>) -> T {
+    for _ in 0..600 {
+        if let Some(answer) = ask().await {
+            return answer;
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    panic!("{what} did not come true");
+}
+
+#[tokio::test]
+async fn a_database_that_is_killed_loses_nothing_and_is_found_again() {
+    let server = Server::start("postgres");
+    let url = fresh_url_on(&server.told("STEPFLEET_DATABASE_URL")).await;
+    let store = open(&url).await;
+    let (ports, owner) = (Ports::of(store.clone()), worker("w1"));
+    let row = ports.created("s1", "agent").await;
+    let epoch = ports.own(row.shard, &owner).await;
+    store.heartbeat(&info("w1")).await.expect("a heartbeat");
+    server.kill();
+    // The first statement on a connection that broke cannot know more; the next one cannot even be sent.
+    let is_away = |failure: &Failure| failure.code == Code::Unavailable && failure.retriable;
+    for n in 0..3 {
+        let failure = store.accept(vec![input(&format!("lost-{n}"), "s1")]).await.expect_err("it is away");
+        assert!(is_away(&failure), "{failure}");
+        assert!(n == 0 || failure.certainty == Certainty::DidNotHappen, "{failure:?}");
+        let failure = store.commit(&owner, vec![next_commit(&row, epoch, 1)]).await.expect_err("it is away");
+        assert!(is_away(&failure), "{failure}");
+        assert!(n == 0 || failure.certainty == Certainty::DidNotHappen, "{failure:?}");
+    }
+    assert!(is_away(&ports.sessions.session(&key("s1")).await.expect_err("it is away")));
+    assert!(is_away(&store.shards().await.expect_err("it is away")));
+    assert!(matches!(try_open(&url).await, Err(OpenError::Unreachable { .. })));
+
+    server.start_again();
+    until("a connection", async || store.ping().await.ok()).await;
+    assert!(store.release_gone().await.expect("an answer").is_empty(), "a restart says nothing of the workers");
+    assert_eq!(ports.row(&row.key).await, row, "what was answered is there, the rest is not");
+    ports.commit_one(&owner, next_commit(&row, epoch, 1)).await;
+    ports.accept(input("after", "s1")).await;
+    assert_eq!(ports.ledger.pending_count(&row.key).await.unwrap(), 2);
+    store.close().await;
+}
+
+#[tokio::test]
+async fn a_worker_whose_connection_has_closed_is_gone() {
+    let (stays, url) = fresh().await;
+    let goes = open(&url).await;
+    stays.heartbeat(&info("w1")).await.expect("a heartbeat");
+    goes.heartbeat(&info("w2")).await.expect("a heartbeat");
+    for (store, shard, name) in [(&stays, 0, "w1"), (&goes, 1, "w2"), (&goes, 2, "w2")] {
+        store.claim(Shard(shard), &worker(name), 3_600_000).await.expect("an answer").expect("it is free");
+    }
+    goes.hold_role("archivist", &worker("w2"), 3_600_000).await.expect("an answer").expect("it is free");
+    assert!(stays.release_gone().await.expect("an answer").is_empty(), "both are there");
+    goes.close().await;
+    let gone =
+        until("an end", async || Some(stays.release_gone().await.expect("an answer")).filter(|gone| !gone.is_empty()));
+    assert_eq!(gone.await, [worker("w2")]);
+    let owners = stays.shards().await.expect("shards").into_iter().map(|info| info.owner).collect::<Vec<_>>();
+    assert_eq!(owners, [Some(worker("w1")), None, None, None]);
+    assert!(stays.hold_role("archivist", &worker("w1"), 1_000).await.expect("an answer").is_some());
+    assert_eq!(stays.workers(3_600_000).await.expect("workers").len(), 1);
+    stays.close().await;
+}
+
+#[tokio::test]
+async fn a_closed_store_says_so() {
+    let (store, _) = fresh().await;
+    store.close().await;
+    let failure = store.accept(vec![create("a1", "s1", "agent")]).await.expect_err("closed");
+    assert_eq!((failure.code, failure.certainty), (Code::Unavailable, Certainty::DidNotHappen));
+    assert_eq!(store.shards().await.expect_err("closed").code, Code::Unavailable);
+}
+
+#[tokio::test]
+async fn the_clocks_of_one_machine_agree() {
+    let (store, _) = fresh().await;
+    let offset = store.clock_offset_ms().await.expect("an answer");
+    assert!(offset.abs() < 60_000, "{offset}");
+    store.close().await;
+}
