@@ -45,7 +45,9 @@ impl Migrations {
 mod tests {
     #[test]
     fn both_databases_have_the_same_versions() {
-        let names = |migrations: super::Migrations| migrations.0.iter().map(|(version, name, _)| (*version, *name)).collect::<Vec<_>>();
+        let names = |migrations: super::Migrations| {
+            migrations.0.iter().map(|(version, name, _)| (*version, *name)).collect::<Vec<_>>()
+        };
         assert_eq!(names(crate::sqlite::MIGRATIONS), names(crate::postgres::MIGRATIONS));
         for folder in ["sqlite", "postgres"] {
             let path = format!("{}/../../migrations/{folder}", env!("CARGO_MANIFEST_DIR"));
