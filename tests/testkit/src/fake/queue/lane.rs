@@ -13,7 +13,6 @@ use super::grave::Grave;
 /// A message and its way so far.
 #[derive(Debug, Clone)]
 pub struct Message {
-    pub number: u64,
     pub content: Content,
     /// How often it was given back.
     pub returns: u32,
@@ -77,7 +76,7 @@ impl SharedLane {
         let mut state = self.lock();
         state.counter += 1;
         let number = state.counter;
-        state.waiting.insert((due, number), Message { number, content, returns: 0 });
+        state.waiting.insert((due, number), Message { content, returns: 0 });
         drop(state);
         self.wake();
     }
