@@ -61,18 +61,19 @@ impl Tables {
 }
 
 impl<R: Send + Sync> Handle<R> {
-    /// The table's watermark: from memory if nobody else has written since, else from storage.
+    /// The table's watermark, from memory if nobody else has written since, else from storage. The
+    /// next commit is taken only on top of the version that it is the watermark of.
     pub async fn marks(&self, written: &mut Written) -> Result<Marks, Failure> {
         let dataset = self.newest().await?;
         let version = dataset.version().version;
         match &written.marks {
-            Some(marks) if written.version == version => Ok(marks.clone()),
+            Some(marks) if self.commits.known() == version => Ok(marks.clone()),
             known => {
                 let mut marks = Marks::stored(&dataset).await?;
                 // Rows without anything for this table raise its mark in memory only.
                 known.iter().for_each(|known| marks.merge(known));
                 written.marks = Some(marks.clone());
-                written.version = version;
+                self.commits.follow(version);
                 Ok(marks)
             }
         }
@@ -112,23 +113,19 @@ impl<R: Send + Sync> Handle<R> {
         added.map(|_| ()).map_err(|error| of_lancedb(&what, &error))
     }
 
-    /// After a commit: notes the new version. A commit that reported a failure may be there all the
-    /// same; its watermark tells.
+    /// After a commit that reported a failure: it may be there all the same; its watermark tells.
     pub async fn settle(
         &self,
         written: &mut Written,
         done: Result<(), Failure>,
         reached: &Marks,
     ) -> Result<(), Failure> {
-        if let Err(failure) = done {
-            written.marks = None;
-            let marks = self.marks(written).await?;
-            if !marks.reach(reached) {
-                return Err(failure);
-            }
-            tracing::warn!(table = self.name(), error = %failure, "a commit reported a failure and is there");
+        let Err(failure) = done else { return Ok(()) };
+        written.marks = None;
+        if !self.marks(written).await?.reach(reached) {
+            return Err(failure);
         }
-        written.version = self.dataset().await?.version().version;
+        tracing::warn!(table = self.name(), error = %failure, "a commit reported a failure and is there");
         Ok(())
     }
 }

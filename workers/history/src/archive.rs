@@ -1,7 +1,7 @@
 //! The archive as one value: its tables, and what its writer knows.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use domain::failure::Failure;
@@ -14,7 +14,8 @@ use tokio::sync::Mutex;
 use crate::failure::{of_lance, of_lancedb};
 use crate::maintain::Upkeep;
 use crate::marks::Marks;
-use crate::open::{OpenError, OpenOptions, connect};
+use crate::open::{OpenError, OpenOptions, Place, connect};
+use crate::strict::StrictCommits;
 use crate::table::Table;
 use crate::table::events::{EVENTS, LogRow};
 use crate::table::state::{STATE, StateRow};
@@ -28,7 +29,8 @@ pub(crate) struct Tables {
     pub steps: Handle<StepRow>,
     pub events: Handle<LogRow>,
     pub state: Handle<StateRow>,
-    /// One writer at a time, in this process. Between processes it is the archivist's lease.
+    /// One writer at a time in this process; between processes, commits that are not on top of what
+    /// their writer knows are refused.
     pub writer: Mutex<Writer>,
     pub keep_versions: Duration,
 }
@@ -37,6 +39,11 @@ pub(crate) struct Tables {
 pub(crate) struct Handle<R: 'static> {
     pub declared: &'static Table<R>,
     pub table: lancedb::Table,
+    pub commits: Arc<StrictCommits>,
+    /// How old a reader's view may be.
+    pub read_consistency: Duration,
+    /// When the newest version was last asked for, by a reader.
+    pub looked: Mutex<Option<Instant>>,
 }
 
 /// What the writer knows of each table.
@@ -49,25 +56,22 @@ pub(crate) struct Writer {
 
 #[derive(Default)]
 pub(crate) struct Written {
-    /// `None` = not read yet, or a commit ended unknown.
+    /// As of the version that the table's commits follow; `None` = not read yet, or a commit ended
+    /// unknown.
     pub marks: Option<Marks>,
-    /// Version of the table after our last commit.
-    pub version: u64,
     pub upkeep: Upkeep,
 }
 
 impl LanceArchive {
-    /// Opens the archive at a path, or creates it there.
+    /// Opens the archive at a path or in a bucket, or creates it there. Any number of processes may
+    /// do so at the same time.
+    ///
+    /// # Errors
+    /// See [`OpenError`]; [`OpenError::may_pass`] tells which are worth another attempt.
     pub async fn open(uri: &str, options: OpenOptions) -> Result<Self, OpenError> {
         let place = connect(uri, &options).await?;
-        let tables = Tables {
-            steps: Handle { declared: &STEPS, table: place.table(&STEPS).await? },
-            events: Handle { declared: &EVENTS, table: place.table(&EVENTS).await? },
-            state: Handle { declared: &STATE, table: place.table(&STATE).await? },
-            writer: Mutex::default(),
-            keep_versions: options.keep_versions,
-        };
-        tracing::debug!(path = %place.path().display(), "archive open");
+        let tables = Tables::open(&place, options.keep_versions).await?;
+        tracing::debug!(place = place.name(), "archive open");
         Ok(Self(Arc::new(tables)))
     }
 
@@ -83,12 +87,37 @@ impl LanceArchive {
     }
 }
 
+impl Tables {
+    pub async fn open(place: &Place, keep_versions: Duration) -> Result<Self, OpenError> {
+        Ok(Self {
+            steps: place.table(&STEPS).await?,
+            events: place.table(&EVENTS).await?,
+            state: place.table(&STATE).await?,
+            writer: Mutex::default(),
+            keep_versions,
+        })
+    }
+}
+
 impl<R> Handle<R> {
     pub fn name(&self) -> &'static str {
         self.declared.name
     }
 
-    /// The table as of its newest version that this handle knows.
+    /// Lets reads see a version that is at most as old as they allow. The age counts from when the
+    /// version was asked for, not from when the answer came: journal rows are trimmed on the promise
+    /// that no reader is further behind, however slow the storage is.
+    pub async fn look(&self) -> Result<(), Failure> {
+        let mut looked = self.looked.lock().await;
+        if looked.is_none_or(|at| at.elapsed() >= self.read_consistency) {
+            let now = Instant::now();
+            self.newest().await?;
+            *looked = Some(now);
+        }
+        Ok(())
+    }
+
+    /// The table as of the newest version that this handle knows.
     pub async fn dataset(&self) -> Result<Arc<Dataset>, Failure> {
         let wrapper = self.table.dataset().ok_or_else(|| Failure::internal("the table is not a local one"))?;
         wrapper.get().await.map_err(|error| of_lancedb(self.name(), &error))

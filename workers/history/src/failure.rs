@@ -43,11 +43,31 @@ pub fn is_full(error: &(dyn Error + 'static)) -> bool {
     text.contains("No space left on device") || text.contains("os error 28")
 }
 
+/// Whether the storage failed, rather than what is in it.
+pub fn is_of_storage(error: &(dyn Error + 'static)) -> bool {
+    let mut next = Some(error);
+    while let Some(error) = next {
+        if let Some(storage) = error.downcast_ref::<object_store::Error>() {
+            return !matches!(storage, object_store::Error::NotFound { .. });
+        }
+        next = error.source();
+    }
+    false
+}
+
 /// The first line, at a length that fits a log line.
 pub fn brief(error: &dyn Error) -> String {
     const CHARS_MAX: usize = 400;
-    let text = error.to_string();
+    let text = without_body(error.to_string());
     text.lines().next().unwrap_or_default().chars().take(CHARS_MAX).collect()
+}
+
+/// An answer of S3 may repeat the request, session token and all: of its body, only the code stays.
+fn without_body(text: String) -> String {
+    let Some(at) = ["<?xml", "<Error>"].iter().filter_map(|tag| text.find(tag)).min() else { return text };
+    let (head, body) = text.split_at(at);
+    let code = body.split_once("<Code>").and_then(|(_, rest)| rest.split_once("</Code>"));
+    format!("{head}{}", code.map_or("an error without a code", |(code, _)| code))
 }
 
 #[cfg(test)]
@@ -63,6 +83,16 @@ mod tests {
         let as_text = lance::Error::io("Generic LocalFileSystem error: No space left on device (os error 28)");
         assert_eq!(of_lance("x", &as_text).code, Code::StorageFull);
         assert_eq!(of_lance("x", &lance::Error::io("timed out")).code, Code::Unavailable);
+    }
+
+    #[test]
+    fn the_body_of_an_answer_is_not_repeated() {
+        let answer = "403 Forbidden: <?xml version=\"1.0\"?>\n<Error><Code>SignatureDoesNotMatch</Code>\
+                      <CanonicalRequest>x-amz-security-token:hush</CanonicalRequest></Error>";
+        assert!(brief(&io::Error::other(answer)).ends_with("403 Forbidden: SignatureDoesNotMatch"));
+        let cut = brief(&io::Error::other("500: <Error>x-amz-security-token:hush"));
+        assert_eq!(cut, "500: an error without a code");
+        assert_eq!(brief(&io::Error::other("expected List<Utf8>")), "expected List<Utf8>");
     }
 
     #[test]

@@ -11,10 +11,13 @@ mod marks;
 mod open;
 mod predicate;
 mod query;
+mod s3;
 mod snapshots;
+mod strict;
 mod table;
 #[cfg(test)]
 mod tests;
 
 pub use archive::LanceArchive;
 pub use open::{OpenError, OpenOptions};
+pub use s3::S3Settings;

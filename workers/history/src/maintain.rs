@@ -4,12 +4,13 @@
 use std::time::{Duration, Instant};
 
 use domain::failure::Failure;
+use lance::dataset::cleanup::CleanupPolicy;
 use lancedb::index::Index;
 use lancedb::index::scalar::BTreeIndexBuilder;
 use lancedb::table::{CompactionOptions, OptimizeAction, OptimizeOptions};
 
 use crate::archive::{Handle, Tables, Written};
-use crate::failure::of_lancedb;
+use crate::failure::{of_lance, of_lancedb};
 use crate::marks::KEY;
 
 /// Commits, and rows, between two index updates: what is not indexed is scanned by every read.
@@ -50,6 +51,8 @@ impl Tables {
 impl<R: Send + Sync> Handle<R> {
     async fn maintain(&self, written: &mut Written, keep: Duration) -> Result<(), Failure> {
         if written.upkeep.commits > 0 {
+            // Upkeep, too, is refused on top of what this process does not know.
+            self.marks(written).await?;
             self.index(written).await?;
             self.compact(written).await?;
             (written.upkeep.commits, written.upkeep.rows) = (0, 0);
@@ -110,7 +113,6 @@ impl<R: Send + Sync> Handle<R> {
         };
         let started = Instant::now();
         self.optimize(OptimizeAction::Compact { options, remap_options: None }).await?;
-        written.version = self.dataset().await?.version().version;
         let ms = started.elapsed().as_millis() as u64;
         tracing::debug!(table = self.name(), fragments = sizes.len(), target, ms, "compacted");
         Ok(())
@@ -122,12 +124,19 @@ impl<R: Send + Sync> Handle<R> {
         }
         // The version that has the watermark may be among those that go.
         self.keep_marks(written).await?;
-        self.optimize(OptimizeAction::Prune {
-            older_than: Some(lancedb::table::Duration::from_std(keep).unwrap_or(lancedb::table::Duration::MAX)),
-            delete_unverified: Some(false),
-            error_if_tagged_old_versions: None,
-        })
-        .await?;
+        let failed = |error: lance::Error| of_lance(&format!("pruning {}", self.name()), &error);
+        let dataset = self.dataset().await?;
+        let keep = lancedb::table::Duration::from_std(keep).unwrap_or(lancedb::table::Duration::MAX);
+        let Some(before) = dataset.version().timestamp.checked_sub_signed(keep) else { return Ok(()) };
+        let policy = CleanupPolicy {
+            before_timestamp: Some(before),
+            // Should this process stop here for long, later versions are none of its business: their
+            // watermarks may not be kept yet.
+            before_version: Some(self.commits.known()),
+            error_if_tagged_old_versions: false,
+            ..CleanupPolicy::default()
+        };
+        dataset.cleanup_with_policy(policy).await.map_err(failed)?;
         written.upkeep.pruned = Some(Instant::now());
         Ok(())
     }
@@ -141,7 +150,6 @@ impl<R: Send + Sync> Handle<R> {
             let failed =
                 |error: lancedb::Error| of_lancedb(&format!("noting the watermark of {}", self.name()), &error);
             native.update_config([(KEY.to_owned(), text)]).await.map_err(failed)?;
-            written.version = self.dataset().await?.version().version;
         }
         Ok(())
     }

@@ -1,23 +1,29 @@
 //! Opening an archive: where it is, whether it is ours, and its tables. All that knows of URIs.
 
-use std::fs;
-use std::io::{self, Write};
-use std::path::{Path, PathBuf};
+mod bucket;
+mod directory;
+mod marker;
+
+use std::error::Error;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures::TryStreamExt;
+use lance::dataset::ReadParams;
+use lance_io::object_store::ObjectStoreProvider;
+use lance_table::io::commit::CommitHandler;
 use lancedb::{Connection, ObjectStoreRegistry, Session};
+use object_store::ObjectStore;
+use object_store::path::Path;
 use schemas::limits;
+use tokio::sync::Mutex;
 use url::Url;
 
-use crate::failure::{brief, is_full};
-use crate::fsync::{FsyncProvider, SCHEME};
+use crate::archive::Handle;
+use crate::failure::{brief, is_full, is_of_storage};
+use crate::s3::S3Settings;
+use crate::strict::StrictCommits;
 use crate::table::Table;
-
-/// Marks a directory as ours; written before anything else.
-const MARKER: &str = "stepfleet-history.json";
-/// The layout of the tables. Greater than ours: written by a newer program.
-const FORMAT: u64 = 1;
 
 /// Bounds of the caches of one process; LanceDB's own would be 7 GiB a connection.
 const INDEX_CACHE_BYTES: usize = 128 << 20;
@@ -31,6 +37,8 @@ pub struct OpenOptions {
     pub read_consistency: Duration,
     /// Old versions of tables are kept this long: longer than any query runs.
     pub keep_versions: Duration,
+    /// How buckets are reached; by default as the environment says.
+    pub s3: S3Settings,
 }
 
 impl Default for OpenOptions {
@@ -39,168 +47,181 @@ impl Default for OpenOptions {
             create: true,
             read_consistency: Duration::from_millis(limits::READ_CONSISTENCY_MS),
             keep_versions: Duration::from_secs(3_600),
+            s3: S3Settings::from_env(),
         }
     }
 }
 
-/// Why an archive does not open, and what to do about it.
+/// Why an archive does not open, and what to do about it. A place is the path of a directory, or
+/// `s3://bucket/prefix`.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
-    #[error("history URI {0:?} is not supported: give the path of a directory")]
-    Scheme(String),
-    #[error("history directory {}: {what} ({why}); give a directory that this user may write", .path.display())]
-    Unusable { path: PathBuf, what: &'static str, why: String },
-    #[error("history directory {} is not there; start the fleet once, or correct the path", .0.display())]
-    Missing(PathBuf),
-    #[error("history directory {} holds files of something else; give an empty or a new directory", .0.display())]
-    Foreign(PathBuf),
+    #[error("history URI {0:?} is not supported: give the path of a directory, or s3://bucket/prefix")]
+    Uri(String),
+    #[error("history in {place}: {name} {why}")]
+    Setting { place: String, name: &'static str, why: String },
+    #[error("history in {place}: {what} ({why}); give a place that this process may write")]
+    Unusable { place: String, what: &'static str, why: String },
+    #[error("history in {place} cannot be reached ({why}); start its storage, or correct the endpoint and the bucket")]
+    Away { place: String, why: String },
+    #[error("history in {0} is not there; start the fleet once, or correct the place")]
+    Missing(String),
+    #[error("{0} holds files of something else; give an empty or a new place for the history")]
+    Foreign(String),
+    #[error("history in {place} has format {found}, this program knows up to {known}; install the newer version")]
+    Newer { place: String, found: u64, known: u64 },
     #[error(
-        "history directory {} has format {found}, this program knows up to {FORMAT}; install the newer version",
-        .path.display()
+        "the storage of {0} ignores conditional writes (If-None-Match), so two archivists could overwrite each \
+         other's history; use one that honours them, and no gateway that drops that header"
     )]
-    Newer { path: PathBuf, found: u64 },
-    #[error("no space is left for the history directory {}; free some and start again", .0.display())]
-    Full(PathBuf),
-    #[error(
-        "table {table} in history directory {} is damaged ({why}); restore the directory from a copy",
-        .path.display()
-    )]
-    Damaged { path: PathBuf, table: &'static str, why: String },
-    #[error("history directory {}: {why}", .path.display())]
-    Failed { path: PathBuf, why: String },
+    Unconditional(String),
+    #[error("no space is left for the history in {0}; free some and start again")]
+    Full(String),
+    #[error("table {table} of the history in {place} is damaged ({why}); restore the history from a copy")]
+    Damaged { place: String, table: &'static str, why: String },
+    #[error("history in {place}: {why}")]
+    Failed { place: String, why: String },
+}
+
+impl OpenError {
+    /// Whether waiting may help: the storage is away, or another process has yet to create the archive.
+    pub fn may_pass(&self) -> bool {
+        matches!(self, Self::Away { .. } | Self::Missing(_) | Self::Full(_))
+    }
+}
+
+/// Where an archive is, before anything is known of it.
+struct Site {
+    /// For people.
+    name: String,
+    /// For LanceDB.
+    url: Url,
+    provider: Arc<dyn ObjectStoreProvider>,
+    store: Arc<dyn ObjectStore>,
+    /// The archive in `store`.
+    base: Path,
 }
 
 /// An open archive before its tables.
 pub struct Place {
-    path: PathBuf,
+    site: Site,
     connection: Connection,
-    create: bool,
+    options: OpenOptions,
 }
 
-/// Finds the directory, checks that it is ours, and connects.
+/// Finds the place, checks that it is ours, and connects.
 pub async fn connect(uri: &str, options: &OpenOptions) -> Result<Place, OpenError> {
-    let path = local_path(uri)?;
-    let create = options.create;
-    let prepared = tokio::task::spawn_blocking(move || prepare(&path, create)).await;
-    let path = prepared.map_err(|e| OpenError::Failed { path: uri.into(), why: e.to_string() })??;
-    let failed = |why: String| OpenError::Failed { path: path.clone(), why };
-    let url = Url::from_directory_path(&path).map_err(|()| failed("its path is no URL".into()))?;
+    let site = match uri.split_once("://") {
+        None if !uri.is_empty() => directory::site(uri.into(), options.create).await?,
+        Some(("file", path)) if path.starts_with('/') => directory::site(path.into(), options.create).await?,
+        Some(("s3", rest)) => bucket::site(rest, &options.s3)?,
+        _ => return Err(OpenError::Uri(shown(uri))),
+    };
+    marker::check(&site, options.create).await?;
     let registry = ObjectStoreRegistry::default();
-    registry.insert(SCHEME, Arc::new(FsyncProvider));
+    registry.insert(site.url.scheme(), site.provider.clone());
     let session = Session::new(INDEX_CACHE_BYTES, METADATA_CACHE_BYTES, Arc::new(registry));
-    let connection = lancedb::connect(&format!("{SCHEME}://{}", url.path()))
-        .session(Arc::new(session))
-        .read_consistency_interval(options.read_consistency)
-        .execute()
-        .await
-        .map_err(|error| failed(brief(&error)))?;
-    Ok(Place { path, connection, create })
+    // No interval of consistency: reads ask for the newest version themselves (`Handle::look`).
+    let connection = lancedb::connect(site.url.as_str()).session(Arc::new(session)).execute().await;
+    let connection = connection.map_err(|error| site.failed(&error))?;
+    Ok(Place { site, connection, options: options.clone() })
 }
 
 impl Place {
     /// Opens a table, or creates it. One of another shape is refused.
-    pub async fn table<R>(&self, table: &'static Table<R>) -> Result<lancedb::Table, OpenError> {
-        let damaged = |why: String| OpenError::Damaged { path: self.path.clone(), table: table.name, why };
-        let opened = match self.connection.open_table(table.name).execute().await {
-            Err(lancedb::Error::TableNotFound { .. }) => self.create(table).await?,
-            Err(error) => return Err(damaged(brief(&error))),
-            Ok(opened) => opened,
+    pub async fn table<R>(&self, declared: &'static Table<R>) -> Result<Handle<R>, OpenError> {
+        let commits = Arc::new(StrictCommits::new());
+        let damaged = |why: String| self.site.damaged(declared.name, why);
+        let table = match self.open(declared, commits.clone()).await? {
+            Some(table) => table,
+            None => {
+                self.create(declared, commits.clone()).await?;
+                let created = self.open(declared, commits.clone()).await?;
+                created.ok_or_else(|| damaged("it was created, and is not there".into()))?
+            }
         };
-        let found = opened.schema().await.map_err(|error| damaged(brief(&error)))?;
-        let declared = table.schema();
-        for field in declared.fields() {
+        let found = table.schema().await.map_err(|error| damaged(brief(&error)))?;
+        for field in declared.schema().fields() {
             let same = found.field_with_name(field.name()).is_ok_and(|f| f.data_type() == field.data_type());
             if !same {
                 return Err(damaged(format!("it has no column {} of type {}", field.name(), field.data_type())));
             }
         }
-        Ok(opened)
+        let (read_consistency, looked) = (self.options.read_consistency, Mutex::default());
+        Ok(Handle { declared, table, commits, read_consistency, looked })
     }
 
-    async fn create<R>(&self, table: &'static Table<R>) -> Result<lancedb::Table, OpenError> {
-        if !self.create {
-            return Err(OpenError::Missing(self.path.clone()));
+    /// `None`: there is no such table.
+    pub async fn open<R>(
+        &self,
+        declared: &'static Table<R>,
+        commits: Arc<dyn CommitHandler>,
+    ) -> Result<Option<lancedb::Table>, OpenError> {
+        let params = ReadParams { commit_handler: Some(commits), ..ReadParams::default() };
+        match self.connection.open_table(declared.name).lance_read_params(params).execute().await {
+            Ok(table) => Ok(Some(table)),
+            Err(lancedb::Error::TableNotFound { .. }) => Ok(None),
+            Err(error) if self.site.is_away(&error) => Err(self.site.failed(&error)),
+            Err(error) => Err(self.site.damaged(declared.name, brief(&error))),
         }
-        let data = self.path.join(format!("{}.lance", table.name)).join("data");
-        if fs::read_dir(&data).is_ok_and(|mut files| files.next().is_some()) {
+    }
+
+    async fn create<R>(&self, declared: &'static Table<R>, commits: Arc<dyn CommitHandler>) -> Result<(), OpenError> {
+        if !self.options.create {
+            return Err(OpenError::Missing(self.site.name.clone()));
+        }
+        let data = self.site.base.clone().join(format!("{}.lance", declared.name)).join("data");
+        let first = self.site.store.list(Some(&data)).try_next().await.map_err(|error| self.site.away(&error))?;
+        // Or has another process just made the table, and written to it?
+        if first.is_some() && self.open(declared, commits).await?.is_none() {
             // Not a table any more, but it was one: an empty one in its place would hide the loss.
-            let why = "its data is there, its versions are not".to_owned();
-            return Err(OpenError::Damaged { path: self.path.clone(), table: table.name, why });
+            return Err(self.site.damaged(declared.name, "its data is there, its versions are not".into()));
         }
-        match self.connection.create_empty_table(table.name, table.schema()).execute().await {
-            Ok(created) => Ok(created),
-            // Another process was faster.
-            Err(lancedb::Error::TableAlreadyExists { .. }) => {
-                let opened = self.connection.open_table(table.name).execute().await;
-                opened.map_err(|error| OpenError::Failed { path: self.path.clone(), why: brief(&error) })
-            }
-            Err(error) if is_full(&error) => Err(OpenError::Full(self.path.clone())),
-            Err(error) => Err(OpenError::Failed { path: self.path.clone(), why: brief(&error) }),
+        match self.connection.create_empty_table(declared.name, declared.schema()).execute().await {
+            // Or another process was faster.
+            Ok(_) | Err(lancedb::Error::TableAlreadyExists { .. }) => Ok(()),
+            Err(error) => Err(self.site.failed(&error)),
         }
     }
 
-    pub fn path(&self) -> &Path {
-        &self.path
+    pub fn name(&self) -> &str {
+        &self.site.name
     }
 }
 
-fn local_path(uri: &str) -> Result<PathBuf, OpenError> {
-    match uri.split_once("://") {
-        None if !uri.is_empty() => Ok(PathBuf::from(uri)),
-        Some(("file", path)) if path.starts_with('/') => Ok(PathBuf::from(path)),
-        _ => Err(OpenError::Scheme(uri.to_owned())),
+impl Site {
+    fn damaged(&self, table: &'static str, why: String) -> OpenError {
+        OpenError::Damaged { place: self.name.clone(), table, why }
     }
-}
 
-/// Leaves a directory with our marker, to which this process can write; answers its full path.
-fn prepare(path: &Path, create: bool) -> Result<PathBuf, OpenError> {
-    let unusable = |what: &'static str| move |error: io::Error| unusable(path, what, &error);
-    if create {
-        fs::create_dir_all(path).map_err(unusable("it cannot be created"))?;
-    } else if !path.exists() {
-        return Err(OpenError::Missing(path.to_owned()));
+    fn away(&self, error: &dyn Error) -> OpenError {
+        OpenError::Away { place: self.name.clone(), why: brief(error) }
     }
-    let path = path.canonicalize().map_err(unusable("it cannot be used"))?;
-    let mut entries = fs::read_dir(&path).map_err(unusable("it cannot be read"))?;
-    let marker = path.join(MARKER);
-    match fs::read_to_string(&marker) {
-        Ok(text) => check_marker(&path, &text)?,
-        Err(error) if error.kind() == io::ErrorKind::NotFound && create => {
-            if entries.next().is_some() {
-                return Err(OpenError::Foreign(path));
-            }
+
+    fn failed(&self, error: &lancedb::Error) -> OpenError {
+        if is_full(error) {
+            return OpenError::Full(self.name.clone());
         }
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Err(OpenError::Foreign(path)),
-        Err(error) => return Err(unusable("its marker cannot be read")(error)),
+        if self.is_away(error) {
+            return self.away(error);
+        }
+        OpenError::Failed { place: self.name.clone(), why: brief(error) }
     }
-    if create {
-        // Written anew each time: it also proves that the directory takes files.
-        write_marker(&path, &marker).map_err(unusable("it takes no files"))?;
-    }
-    Ok(path)
-}
 
-fn unusable(path: &Path, what: &'static str, error: &io::Error) -> OpenError {
-    if is_full(error) {
-        return OpenError::Full(path.to_owned());
+    /// Whether it is the network that failed.
+    fn is_away(&self, error: &lancedb::Error) -> bool {
+        self.is_remote() && is_of_storage(error)
     }
-    OpenError::Unusable { path: path.to_owned(), what, why: error.to_string() }
-}
 
-fn check_marker(path: &Path, text: &str) -> Result<(), OpenError> {
-    let marker: Option<serde_json::Value> = serde_json::from_str(text).ok();
-    match marker.and_then(|marker| marker.get("format")?.as_u64()) {
-        Some(found) if found <= FORMAT => Ok(()),
-        Some(found) => Err(OpenError::Newer { path: path.to_owned(), found }),
-        None => Err(OpenError::Foreign(path.to_owned())),
+    fn is_remote(&self) -> bool {
+        self.url.scheme() == "s3"
     }
 }
 
-fn write_marker(path: &Path, marker: &Path) -> io::Result<()> {
-    let fresh = path.join(format!("{MARKER}.new"));
-    let mut file = fs::File::create(&fresh)?;
-    writeln!(file, "{}", serde_json::json!({ "format": FORMAT }))?;
-    file.sync_all()?;
-    fs::rename(&fresh, marker)?;
-    fs::File::open(path)?.sync_all()
+/// A URI without what may be a password in it.
+fn shown(uri: &str) -> String {
+    match (uri.split_once("://"), uri.rsplit_once('@')) {
+        (Some((scheme, _)), Some((_, rest))) => format!("{scheme}://...@{rest}"),
+        _ => uri.to_owned(),
+    }
 }

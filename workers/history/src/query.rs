@@ -33,6 +33,7 @@ pub async fn fetch<R>(
     mut take: impl FnMut(&Cells<'_>) -> Result<(), Failure>,
 ) -> Result<(), Failure> {
     let failed = |error: lancedb::Error| of_lancedb(&format!("reading {}", handle.name()), &error);
+    handle.look().await?;
     let mut query = handle.table.query().select(Select::columns(page.columns)).order_by(page.order);
     if let Some(filter) = page.filter {
         query = query.only_if_expr(filter);

@@ -1,8 +1,8 @@
 //! Merging snapshots: one live row per session, replaced by the newest of a batch.
 //!
 //! LanceDB's own merge cannot carry a watermark, so the merge is computed first and committed by
-//! hand with one. There is one writer, and no index is used to find the rows: concurrent merges, and
-//! merges through an index, would duplicate keys.
+//! hand with one. Concurrent merges, and merges through an index, would duplicate keys: a commit on
+//! top of another's is refused, and no index is used to find the rows.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -108,7 +108,8 @@ impl Tables {
         let merged = job.execute_uncommitted_batches(vec![batch]).await.map_err(failed)?;
         let mut transaction = merged.transaction;
         transaction.transaction_properties = Some(marks.properties());
-        let mut commit = CommitBuilder::new(dataset).with_skip_auto_cleanup(true);
+        // A second attempt would be one on top of another's commit.
+        let mut commit = CommitBuilder::new(dataset).with_skip_auto_cleanup(true).with_max_retries(0);
         if let Some(rows) = merged.affected_rows {
             commit = commit.with_affected_rows(rows);
         }

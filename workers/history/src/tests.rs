@@ -1,8 +1,12 @@
-//! The archive's contract on LanceDB, and what is particular to it: restarts, upkeep, refusals.
+//! The archive's contract on LanceDB, in directories and buckets, and what is particular to it:
+//! restarts, several writers, upkeep, refusals.
 
+mod bucket;
+mod gate;
 mod opening;
 mod restart;
 mod upkeep;
+mod writers;
 
 use std::sync::Arc;
 

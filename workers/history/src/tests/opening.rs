@@ -61,10 +61,11 @@ async fn nothing_is_created_unless_asked() {
 }
 
 #[tokio::test]
-async fn uris_that_are_no_directory_are_refused() {
-    for uri in ["", "ftp://host/x", "s3://bucket/x", "file://relative"] {
+async fn uris_of_no_place_are_refused() {
+    for uri in ["", "ftp://host/x", "file://relative", "s3://", "s3:///x", "s3://me:hush@host/x", "s3://b/x?y=z"] {
         let opened = LanceArchive::open(uri, OpenOptions::default()).await;
-        assert!(matches!(opened.err(), Some(OpenError::Scheme(_))), "{uri}");
+        let error = opened.err().unwrap_or_else(|| panic!("{uri} should not open"));
+        assert!(matches!(error, OpenError::Uri(_)) && !error.to_string().contains("hush"), "{uri}: {error}");
     }
     let dir = TempDir::new().expect("a directory");
     let uri = format!("file://{}", dir.path().join("fine").display());
@@ -92,4 +93,11 @@ async fn a_damaged_table_is_never_replaced_by_an_empty_one() {
         let error = refused(&path).await;
         assert!(matches!(error, OpenError::Damaged { table: "agent_steps", .. }), "{damage}: {error}");
     }
+}
+
+#[tokio::test]
+async fn any_number_of_processes_may_create_the_archive_at_once() {
+    let dir = TempDir::new().expect("a directory");
+    let opened = futures::future::join_all((0..8).map(|_| open(&dir, OpenOptions::default()))).await;
+    assert_eq!(opened.len(), 8);
 }
