@@ -1,7 +1,8 @@
 //! The archivist role: moves history from the journal to the archive, in large batches, then trims
-//! the journal (DESIGN 6). The only writer of the archive: run one per archive.
+//! the journal (DESIGN 6). Any number may run: one holds the role and works, the others stand by.
 
 mod condition;
+mod role;
 mod round;
 mod trim;
 #[cfg(test)]
@@ -11,7 +12,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use domain::failure::Failure;
-use domain::ports::{Archive, Clock, Journal, Ledger};
+use domain::ports::{Archive, Clock, Journal, Leases, Ledger};
+use schemas::id::WorkerId;
 use schemas::limits;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
@@ -21,9 +23,11 @@ use condition::Condition;
 use round::{Marks, Round};
 use trim::Trimmer;
 
-/// The ports of an archivist.
+/// The ports of an archivist, and who it is among those that could hold the role.
 #[derive(Clone)]
 pub struct ArchivistDeps {
+    pub worker: WorkerId,
+    pub leases: Arc<dyn Leases>,
     pub journal: Arc<dyn Journal>,
     pub archive: Arc<dyn Archive>,
     pub ledger: Arc<dyn Ledger>,
@@ -49,6 +53,9 @@ pub struct ArchivistConfig {
     pub ledger_retention_ms: u64,
     /// Longest wait between two attempts while something fails.
     pub backoff_max_ms: u64,
+    /// How long the role is held without being renewed, and how often it is renewed or tried for.
+    pub lease_ms: u64,
+    pub renew_ms: u64,
 }
 
 impl Default for ArchivistConfig {
@@ -63,6 +70,8 @@ impl Default for ArchivistConfig {
             trim_ms: 2_000,
             ledger_retention_ms: limits::LEDGER_RETENTION_MS,
             backoff_max_ms: 30_000,
+            lease_ms: limits::ROLE_LEASE_MS,
+            renew_ms: limits::ROLE_RENEW_MS,
         }
     }
 }
@@ -74,14 +83,15 @@ pub struct Archivist {
 }
 
 impl Archivist {
-    /// Starts to archive, in the background.
+    /// Starts to archive, in the background, whenever it holds the role.
     pub fn start(deps: ArchivistDeps, config: ArchivistConfig) -> Self {
         let stop = CancellationToken::new();
-        let task = tokio::spawn(Loop::new(deps, config).run(stop.clone()));
+        let task = tokio::spawn(role::serve(deps, config, stop.clone()));
         Self { stop, task: Some(task) }
     }
 
-    /// Finishes the batch at hand and ends. What still waits is durable in the journal.
+    /// Finishes the batch at hand, gives the role back, and ends. What still waits is durable in the
+    /// journal.
     pub async fn stop(mut self) {
         self.stop.cancel();
         if let Some(task) = self.task.take()
@@ -148,6 +158,7 @@ impl Loop {
             }
             let wait = self.archiving.wait().unwrap_or(Duration::from_millis(self.config.interval_ms));
             tokio::select! {
+                biased;
                 () = stop.cancelled() => break,
                 () = tokio::time::sleep(wait) => {}
             }
@@ -173,7 +184,11 @@ impl Loop {
     async fn try_archive(&mut self) -> Result<bool, Failure> {
         let marks = match &mut self.marks {
             Some(marks) => marks,
-            unknown => unknown.insert(Marks::reconcile(&self.deps).await?),
+            unknown => {
+                // What was appended last, by whom and when, nobody knows.
+                self.trimmer.hold(i64::MIN);
+                unknown.insert(Marks::reconcile(&self.deps).await?)
+            }
         };
         let round = Round::collect(&self.deps, &self.config, marks).await?;
         let Some(oldest_ms) = round.oldest_ms() else { return Ok(false) };

@@ -7,6 +7,7 @@ use schemas::record::{Snapshot, StoredStep};
 use testkit::contract::Ports;
 use testkit::contract::build::{agent_id, input, worker};
 use testkit::fake::{MemArchive, MemStore, SimClock};
+use testkit::unreliable::{Faults, Port, Unreliable};
 
 use super::*;
 
@@ -32,6 +33,8 @@ impl World {
 
     fn deps_with(&self, archive: Arc<dyn Archive>) -> ArchivistDeps {
         ArchivistDeps {
+            worker: worker("a1"),
+            leases: self.ports.leases.clone(),
             journal: self.ports.journal.clone(),
             archive,
             ledger: self.ports.ledger.clone(),
@@ -203,6 +206,61 @@ async fn processed_actions_are_forgotten_after_their_retention_only() {
     archivist.stop().await;
     assert!(world.read(&key).await.len() >= 3);
     assert_eq!(world.ports.row(&key).await.agent_id, agent_id("agent"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn of_two_archivists_one_works_and_the_other_takes_over() {
+    for orderly in [true, false] {
+        let world = World::new();
+        let key = world.session("s1", 2).await;
+        let config = ArchivistConfig::default();
+        let start = |name| Archivist::start(ArchivistDeps { worker: worker(name), ..world.deps() }, config.clone());
+        let first = start("a1");
+        pass(100).await;
+        let second = start("a2");
+        world.until_archived().await;
+        pass(60_000).await;
+        let (ended, wait_ms) = (Instant::now(), config.renew_ms + config.interval_ms);
+        if orderly {
+            first.stop().await
+        } else {
+            first.kill()
+        }
+        world.go_on(&key, 2).await;
+        world.until_archived().await;
+        // At its next attempt; the lease of one that died has to run out first.
+        let bound_ms = wait_ms + if orderly { 0 } else { config.lease_ms };
+        assert!(ended.elapsed() <= Duration::from_millis(bound_ms + 200), "it took {:?}", ended.elapsed());
+        second.stop().await;
+        assert_eq!(world.read(&key).await, (0..8).collect::<Vec<_>>());
+        assert_eq!(world.archive.all_steps().len(), 8);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_archivist_that_cannot_renew_stops_before_its_lease_ends() {
+    let world = World::new();
+    let key = world.session("s1", 2).await;
+    let faults = Faults::none("a1");
+    let leases = Arc::new(Unreliable::new(world.ports.leases.clone(), faults.clone()));
+    let archivist = Archivist::start(ArchivistDeps { leases, ..world.deps() }, ArchivistConfig::default());
+    world.until_archived().await;
+    // Two renewals fail, and the third one does not: it goes on.
+    faults.outage(&[Port::Leases], Duration::from_millis(2 * limits::ROLE_RENEW_MS));
+    pass(2 * limits::ROLE_LEASE_MS).await;
+    world.go_on(&key, 1).await;
+    world.until_archived().await;
+    // No answer any more, though journal and archive do answer.
+    faults.crash();
+    pass(limits::ROLE_LEASE_MS + 100).await;
+    world.go_on(&key, 1).await;
+    pass(60_000).await;
+    assert!(world.lag().await > 0, "it does not hold the role");
+    let other = Archivist::start(ArchivistDeps { worker: worker("a2"), ..world.deps() }, ArchivistConfig::default());
+    world.until_archived().await;
+    other.stop().await;
+    archivist.kill();
+    assert_eq!(world.read(&key).await, (0..8).collect::<Vec<_>>());
 }
 
 /// Fails its first appends, half of them after the rows were taken.
