@@ -64,8 +64,8 @@ impl Scene {
         live.filter_map(|info| Some((info.shard, info.owner?))).collect()
     }
 
-    /// Waits until every shard is held by the one of these machines that should have it. Answers
-    /// how long that took.
+    /// Waits until all of these machines (or processes) are there, and every shard is held by the one
+    /// of them that should have it. Answers how long that took.
     pub async fn settled(&self, machines: &[&str]) -> Duration {
         let started = Instant::now();
         loop {
@@ -75,7 +75,7 @@ impl Scene {
             alive.retain(|worker| machines.iter().any(|name| is_of(worker, name)));
             alive.sort();
             alive.dedup();
-            let whole = owners.len() == usize::from(self.world.plan.shards);
+            let whole = owners.len() == usize::from(self.world.plan.shards) && alive.len() == machines.len();
             if whole && owners.iter().all(|(shard, owner)| target_owner(*shard, &alive) == Some(owner)) {
                 return started.elapsed();
             }
@@ -95,9 +95,10 @@ impl Scene {
     }
 }
 
-/// Whether a process is of this machine.
+/// Whether a process is of this machine, or is this process.
 pub fn is_of(worker: &WorkerId, machine: &str) -> bool {
-    worker.as_str().rsplit_once('.').is_some_and(|(name, _)| name == machine)
+    let name = worker.as_str();
+    name == machine || name.rsplit_once('.').is_some_and(|(name, _)| name == machine)
 }
 
 /// Plays a scene in simulated time.
