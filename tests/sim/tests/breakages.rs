@@ -4,7 +4,7 @@ use sim::{Plan, run_plan};
 use testkit::fake::{Breakage, Breakages};
 
 /// Seeds that a breakage may survive.
-const SEEDS_MAX: u64 = 100;
+const SEEDS_MAX: u64 = 200;
 
 #[test]
 fn every_breakage_of_a_fake_is_caught() {
