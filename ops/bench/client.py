@@ -15,6 +15,10 @@ class Refused(RuntimeError):
     """An answer that a repeat cannot mend."""
 
 
+class Unavailable(OSError):
+    """Not now: a repeat may succeed."""
+
+
 class Connection:
     def __init__(self, address, timeout=30):
         host, port = address.rsplit(":", 1)
@@ -91,7 +95,7 @@ class Client:
             self.close()
             return self.call(method, path, body)
         if status >= 300:
-            raise Refused(f"{method} {path}: {status} {answer[:300]!r}")
+            raise (Unavailable if status in AGAIN else Refused)(f"{method} {path}: {status} {answer[:300]!r}")
         return json.loads(answer) if answer else None
 
     def get(self, path):

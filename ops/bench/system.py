@@ -36,7 +36,8 @@ class System:
         self.token = secrets.token_hex(16)
         self.address = f"127.0.0.1:{free_port()}"
         self.shards = None
-        self.client = None
+        # Outlives the servers: they come back at the same address.
+        self.client = Client(self.address, self.token, int(os.environ.get("CONNECTIONS", "64")))
 
     def _env(self, member):
         env = {"STEPFLEET_DATA_DIR": os.path.join(self.dir, member), "STEPFLEET_TOKEN": self.token,
@@ -61,11 +62,6 @@ class System:
                 raise SystemExit(f"error: {proc.log.name} says why {proc.p.args[1]} ended")
             return os.path.exists(proc.ready)
         b.wait_for(ready, timeout, 0.002, proc.ready)
-
-    def _connect(self):
-        if self.client:
-            self.client.close()
-        self.client = Client(self.address, self.token, int(os.environ.get("CONNECTIONS", "64")))
 
     def fresh(self):
         self.stop_workers()
@@ -114,7 +110,6 @@ class Embedded(System):
         if self.up is None:
             self.up = self._start("up", "up", "--listen", self.address)
             self._await(self.up)
-            self._connect()
 
     # Its workers are in it: a killed one is a killed process.
     start_workers = start_server
@@ -206,7 +201,6 @@ class Fleet(System):
             self.dispatcher = self._start("dispatcher", "dispatcher", "--listen", self.address)
         self._ops("up", "rabbitmq", *parent)
         self._await(self.dispatcher)
-        self._connect()
 
     def stop_server(self):
         if self.dispatcher:
