@@ -8,7 +8,7 @@ use axum::http::{Method, StatusCode};
 use domain::failure::Failure;
 use domain::ports::{SessionQuery, Sessions};
 use schemas::id::{AgentId, Namespace, SessionKey, Shard};
-use schemas::session::{SessionRow, SessionStatus};
+use schemas::session::{Head, SessionRow, SessionStatus};
 
 use super::world::{READ, World, request};
 use crate::Deps;
@@ -133,6 +133,14 @@ impl Sessions for Stuck {
         _: usize,
     ) -> Result<Vec<(i64, SessionKey)>, Failure> {
         Ok(Vec::new())
+    }
+
+    async fn heads(&self, _: Option<&SessionKey>, _: usize) -> Result<Vec<(SessionKey, Head)>, Failure> {
+        Ok(Vec::new())
+    }
+
+    async fn rearm(&self, _: &SessionKey, _: u64) -> Result<bool, Failure> {
+        Ok(false)
     }
 
     async fn count_by_status(&self) -> Result<Vec<(SessionStatus, u64)>, Failure> {
