@@ -96,7 +96,8 @@ impl<R: Send + Sync> Handle<R> {
             written.upkeep.commits += 1;
             written.upkeep.rows += records.len();
         }
-        written.marks = Some(reached);
+        // Merged: after a refused commit, another writer's marks are there, and may be higher.
+        written.marks.get_or_insert_default().merge(&reached);
         Ok(())
     }
 

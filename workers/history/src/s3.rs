@@ -132,8 +132,8 @@ mod tests {
 
     #[test]
     fn values_are_not_shown() {
-        let secret = settings(&[("AWS_SECRET_ACCESS_KEY", "hush"), ("PATH", "hush")]);
-        assert_eq!(format!("{secret:?}"), "{\"aws_secret_access_key\"}");
+        let secret = settings(&[("AWS_SECRET_ACCESS_KEY", "hush"), ("AWS_ACCESS_KEY_ID", "hush"), ("PATH", "hush")]);
+        assert_eq!(format!("{secret:?}"), "{\"aws_access_key_id\", \"aws_secret_access_key\"}");
         let provider = S3Provider(secret.store("bucket").expect("a store"));
         assert!(!format!("{provider:?}").contains("hush"));
     }

@@ -38,7 +38,8 @@ impl Tables {
             written.upkeep.commits += 1;
             written.upkeep.rows += newest.len();
         }
-        written.marks = Some(reached);
+        // Merged: after a refused commit, another writer's marks are there, and may be higher.
+        written.marks.get_or_insert_default().merge(&reached);
         Ok(())
     }
 
