@@ -69,22 +69,17 @@ impl Pass {
         {
             metrics::counter!(metric::INVARIANT_BROKEN, "invariant" => format!("{:?}", Invariant::L1)).increment(1);
         }
-        match seen {
-            Some(_) if is_healable => {
-                if shared.deps.sessions.rearm(key, head.next_offset).await? {
-                    metrics::counter!(metric::SESSIONS_HEALED).increment(1);
-                    tracing::warn!(session.id = %key, status = head.status.as_str(), cause = ?head.cause,
-                        "a session had no cause to go on; made it due");
-                }
-            }
-            Some((_, false)) => {
-                tracing::error!(session.id = %key, status = head.status.as_str(), cause = ?head.cause,
-                    "a session has no cause to go on and cannot be healed; see the runbook sessions_without_cause");
-            }
-            _ => {}
+        let confirmed = seen.is_some();
+        if confirmed && is_healable && shared.deps.sessions.rearm(key, head.next_offset).await? {
+            metrics::counter!(metric::SESSIONS_HEALED).increment(1);
+            tracing::warn!(session.id = %key, status = head.status.as_str(), cause = ?head.cause,
+                "a session had no cause to go on; made it due");
+        } else if !is_healable && seen.is_some_and(|(_, is_told)| !is_told) {
+            tracing::error!(session.id = %key, status = head.status.as_str(), cause = ?head.cause,
+                "a session has no cause to go on and cannot be healed; see the runbook sessions_without_cause");
         }
         if self.suspects.len() < SUSPECTS_MAX {
-            self.suspects.insert(key.clone(), (head.next_offset, seen.is_some()));
+            self.suspects.insert(key.clone(), (head.next_offset, confirmed));
         }
         Ok(())
     }
