@@ -5,6 +5,9 @@
 //! replaced meanwhile would append, when it wakes up, rows that are there already. So a commit is
 //! refused unless it makes the version that follows the known one. That no two writers make the
 //! same version is up to the store's put-if-absent, so the lease of the writer need not be trusted.
+//!
+//! The bound of this: the name of a pruned version is free again. A writer that is stopped within a
+//! commit for longer than old versions are kept (`OpenOptions::keep_versions`) is not refused.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 

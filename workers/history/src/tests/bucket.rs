@@ -62,8 +62,7 @@ async fn a_bucket_keeps_the_contract() {
 
 #[tokio::test]
 async fn two_writers_in_a_race_leave_every_row_once() {
-    let options = OpenOptions { keep_versions: Duration::ZERO, ..options() };
-    super::writers::race(&fresh("stepfleet"), &options, 6).await;
+    super::writers::race(&fresh("stepfleet"), &options(), 6).await;
 }
 
 #[tokio::test]
