@@ -80,6 +80,7 @@ impl Report<'_> {
             ("events in them", seen.streams.iter().map(|stream| stream.items.len()).sum()),
             ("changes of owners seen", seen.owners.len()),
         ];
+        rows.extend(effects(seen));
         if let Some(doctor) = &seen.fleet.doctor {
             rows.push(("steps that the doctor read", doctor.steps as usize));
         }
@@ -149,6 +150,21 @@ impl Report<'_> {
             let _ = writeln!(out);
         }
     }
+}
+
+/// What became of calls to the outside.
+fn effects(seen: &Seen) -> [(&'static str, usize); 3] {
+    let mut keys: BTreeMap<(&str, bool), usize> = BTreeMap::new();
+    for call in &seen.calls {
+        *keys.entry((&call.key, call.once)).or_default() += 1;
+    }
+    let again = |once: bool| keys.iter().filter(|((_, of), count)| *of == once && **count > 1).count();
+    let errors = seen.sessions.iter().flat_map(|session| session.steps()).filter_map(|step| step.error.as_deref());
+    [
+        ("keys of idempotent calls that arrived again", again(false)),
+        ("keys of calls made at most once that arrived again, after a refusal", again(true)),
+        ("steps in doubt whether their call happened", errors.filter(|error| error.contains("doubt")).count()),
+    ]
 }
 
 fn log_lines(out: &mut String, dir: &Path) {

@@ -196,15 +196,25 @@ async fn conclude(stage: &Stage, mut load: Load, seen: &mut Seen) -> Result<()> 
         stage.diary.complain(format!("{} clients had no answer within {CLIENTS_MAX:?}", load.clients.len()));
         load.clients.abort_all();
     }
-    let (mut told, idle) = finish::settle(&stage.world, &stage.diary).await?;
+    // What cannot be done is a finding, and no reason to leave the rest unread.
+    let mut told = crate::seen::Fleet::default();
+    let mut idle = std::collections::BTreeMap::new();
+    match finish::settle(&stage.world, &stage.diary).await {
+        Ok(settled) => (told, idle) = settled,
+        Err(error) => stage.diary.complain(format!("the fleet cannot be brought to rest: {error:#}")),
+    }
     let followers = async { while load.followers.join_next().await.is_some() {} };
     if tokio::time::timeout(FOLLOWERS_MAX, followers).await.is_err() {
         let left = load.followers.len();
         stage.diary.complain(format!("{left} live streams had no end {FOLLOWERS_MAX:?} after all sessions had"));
         load.followers.abort_all();
     }
-    gather::all(&stage.world, idle, seen).await?;
-    finish::judge(&stage.world, &stage.fleet, &mut told).await?;
+    if let Err(error) = gather::all(&stage.world, idle, seen).await {
+        stage.diary.complain(format!("something cannot be read: {error:#}"));
+    }
+    if let Err(error) = finish::judge(&stage.world, &stage.fleet, &mut told).await {
+        stage.diary.complain(format!("the fleet gives no account of itself: {error:#}"));
+    }
     stage.done.send_replace(true);
     for (name, member) in stage.fleet.members() {
         if let Err(error) = member.lock().await.stop().await {

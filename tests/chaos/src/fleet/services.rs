@@ -10,7 +10,7 @@ use anyhow::{Context, Result, bail};
 use tokio::process::Command;
 
 /// No command of `ops/services` may take longer.
-const COMMAND_MAX: Duration = Duration::from_secs(150);
+const COMMAND_MAX: Duration = Duration::from_secs(300);
 
 pub struct Services {
     script: PathBuf,
