@@ -250,7 +250,7 @@ class Fleet(System):
 
     def disk(self):
         """Tables with their indexes, and the position of the write-ahead log."""
-        tables = self.sql("select sum(pg_total_relation_size(oid)) from pg_class where relkind = 'r' "
+        tables = self.sql("select coalesce(sum(pg_total_relation_size(oid)), 0) from pg_class where relkind = 'r' "
                           "and relnamespace = 'public'::regnamespace")
         wal = self.sql("select pg_wal_lsn_diff(pg_current_wal_insert_lsn(), '0/0')::bigint")
         return {"database": int(tables), "history": self.history_bytes(), "wal": int(wal)}
