@@ -24,7 +24,10 @@ async fn they_are_listed_shown_redriven_and_dropped() {
     world.dead.put(letter("d2"));
     let list = world.get_as(ADMIN, "/api/dead?limit=1").await.json();
     assert_eq!((list.as_array().map(Vec::len), &list[0]["id"]), (Some(1), &json!("d1")));
-    assert_eq!((&list[0]["bytes"], list[0]["body"].as_str().map(|text| text.chars().count())), (&json!(600), Some(200)));
+    assert_eq!(
+        (&list[0]["bytes"], list[0]["body"].as_str().map(|text| text.chars().count())),
+        (&json!(600), Some(200))
+    );
     assert_eq!(list[0]["died_at"], "1970-01-01T00:00:01.000Z");
     let whole = world.get_as(ADMIN, "/api/dead/d2").await.json();
     assert_eq!(whole["body"].as_str().map(|text| text.chars().count()), Some(300));

@@ -49,6 +49,7 @@ pub struct Part {
 pub struct Fleet {
     pub parts: Parts,
     worker: WorkerId,
+    gateway: bool,
     tasks: Tasks,
     runner: Option<Runner>,
     archivist: Option<Archivist>,
@@ -88,7 +89,7 @@ impl Fleet {
         }
         gauges::start(&parts, &tasks);
         tasks.spawn("metrics-upkeep", move |stop| upkeep(metrics, stop));
-        Ok(Self { parts, worker, tasks, runner, archivist })
+        Ok(Self { parts, worker, gateway: roles.gateway, tasks, runner, archivist })
     }
 
     pub fn tokens(&self) -> &dyn Tokens {
@@ -102,6 +103,13 @@ impl Fleet {
     /// The model provider in use, in words.
     pub fn provider(&self) -> String {
         self.parts.effects.provider()
+    }
+
+    /// Cancelled once a worker has handed over everything because it was told to drain. `None` for a
+    /// process that also serves as a gateway: that goes on.
+    pub fn drained(&self) -> Option<CancellationToken> {
+        let runner = self.runner.as_ref().filter(|_| !self.gateway)?;
+        Some(runner.left())
     }
 
     /// Cancelled if a task of the fleet breaks down.

@@ -6,8 +6,10 @@ use tracing_subscriber::EnvFilter;
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 
-/// The storage engine's inner workings are of no interest unless asked for.
-const QUIET: &str = "lance=warn,lancedb=warn,datafusion=warn,object_store=warn,sqlx=warn,hyper=warn,h2=warn";
+/// Inner workings of what we use are of no interest unless asked for. lapin repeats whole messages in
+/// its warnings, and what matters of the broker is logged by ourselves.
+const QUIET: &str = "lance=warn,lance_io=error,lancedb=warn,datafusion=warn,object_store=warn,sqlx=warn,hyper=warn,\
+                     h2=warn,lapin=off";
 
 /// A filter in the syntax of `tracing_subscriber::EnvFilter`, as in `info,worker=debug`.
 ///

@@ -25,7 +25,7 @@ pub async fn first_step(samples: usize) -> Result<()> {
             let notice = tokio::time::timeout(STEP_MAX, watch.next()).await.context("no step came")?;
             match notice {
                 // A notice is sent after its commit: the step is durable.
-                Some(notice) if notice.entry.is_some_and(|entry| !entry.steps.is_empty()) => break,
+                Some(notice) if notice.entry.as_ref().is_some_and(|entry| !entry.steps.is_empty()) => break,
                 Some(_) => {}
                 None => bail!("the notices ended"),
             }

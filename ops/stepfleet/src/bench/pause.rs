@@ -56,7 +56,7 @@ fn act(session: &str, verb: &str, payload: Value) -> Value {
 async fn until(watch: &mut Box<dyn Subscription>, status: SessionStatus) -> Result<()> {
     loop {
         match tokio::time::timeout(PAUSE_MAX, watch.next()).await.context("no change came")? {
-            Some(notice) if notice.entry.is_some_and(|entry| entry.head.status == status) => return Ok(()),
+            Some(notice) if notice.entry.as_ref().is_some_and(|entry| entry.head.status == status) => return Ok(()),
             Some(_) => {}
             None => bail!("the notices ended"),
         }

@@ -63,7 +63,7 @@ async fn resume(rig: &Rig, id: &str) -> Result<Duration> {
     rig.accept([json!({ "type": "resume", "session_id": id })]).await?;
     loop {
         match tokio::time::timeout(STEP_MAX, watch.next()).await.context("no step came")? {
-            Some(notice) if notice.entry.is_some_and(|entry| !entry.steps.is_empty()) => break,
+            Some(notice) if notice.entry.as_ref().is_some_and(|entry| !entry.steps.is_empty()) => break,
             Some(_) => {}
             None => bail!("the notices ended"),
         }

@@ -29,21 +29,29 @@ pub async fn run(config: &Config, part: Part, ready: impl FnOnce(&Fleet) -> Resu
     until_done(fleet, stop).await
 }
 
-/// Waits for the end and stops in order.
+/// Waits for the end (a signal, a breakdown, or a drain by command) and stops in order.
 ///
 /// # Errors
 /// A part of the process broke down.
 pub async fn until_done(fleet: Fleet, stop: CancellationToken) -> Result<()> {
-    let failed = fleet.failed();
+    let (failed, drained) = (fleet.failed(), fleet.drained());
     tokio::select! {
         () = stop.cancelled() => {}
         () = failed.cancelled() => {}
+        () = until_drained(drained) => tracing::info!("drained; nothing is left to do here"),
     }
     fleet.stop().await;
     if failed.is_cancelled() {
         bail!("a part of the fleet broke down; the log says which. Nothing that was accepted is lost: start it again");
     }
     Ok(())
+}
+
+async fn until_drained(drained: Option<CancellationToken>) {
+    match drained {
+        Some(drained) => drained.cancelled().await,
+        None => std::future::pending().await,
+    }
 }
 
 /// Several processes cannot share the file of one.

@@ -38,10 +38,11 @@ enum Verb {
 
 impl Token {
     pub async fn run(self, config: &Config, out: Output) -> Result<()> {
-        let store = fleet::open_existing_store(config).await?;
+        let store = fleet::open_existing_store(config).await?.tokens;
+        let store = store.as_ref();
         match self.verb {
-            Verb::Create { name, scopes, namespace } => create(&store, out, name, &scopes, &namespace).await,
-            Verb::List => list(&store, out).await,
+            Verb::Create { name, scopes, namespace } => create(store, out, name, &scopes, &namespace).await,
+            Verb::List => list(store, out).await,
             Verb::Revoke { name } => {
                 if !store.remove(&name).await? {
                     bail!("there is no token {name:?}");
