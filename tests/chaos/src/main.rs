@@ -120,5 +120,9 @@ async fn act(cli: Cli) -> Result<bool> {
         println!("{}", serde_json::to_string_pretty(&plan)?);
         return Ok(true);
     }
-    run::run(&cli, plan).await
+    // Whatever it has started ends with it.
+    tokio::select! {
+        well = run::run(&cli, plan) => well,
+        _ = tokio::signal::ctrl_c() => bail!("interrupted; everything is stopped"),
+    }
 }

@@ -53,11 +53,7 @@ pub async fn run(cli: &Cli, plan: Plan) -> Result<bool> {
     let (stage, shards) = set_up(cli, &dir, &plan, diary.clone()).await?;
     let began_ms = now_ms();
     let mut seen = Seen { seed: plan.shape.seed, ..Seen::default() };
-    let work = attack(&stage, plan.clone(), shards, &mut seen);
-    let load = tokio::select! {
-        load = work => load?,
-        _ = tokio::signal::ctrl_c() => bail!("interrupted; everything is stopped"),
-    };
+    let load = attack(&stage, plan.clone(), shards, &mut seen).await?;
     let faults_ended_ms = now_ms();
     conclude(&stage, load, &mut seen).await?;
     std::fs::write(dir.join("observed.json"), serde_json::to_vec(&seen)?).context("observed.json")?;
