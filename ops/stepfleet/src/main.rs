@@ -61,14 +61,23 @@ async fn run(cli: Cli) -> anyhow::Result<()> {
     let out = Output { json: cli.json };
     let settings = &cli.settings;
     match cli.command {
-        Command::Up(up) => up.run(load(settings, with(settings, up.flags()))?).await,
+        Command::Up(up) => {
+            let config = load(settings, with(settings, up.flags()))?;
+            up.run(config).await
+        }
         Command::Migrate(migrate) => {
             let shards = migrate.shards.clone().map(|shards| ("shards", shards));
             let config = load(settings, with(settings, shards.into_iter().collect()))?;
             migrate.run(&config, out).await
         }
-        Command::Dispatcher(dispatcher) => dispatcher.run(load(settings, with(settings, dispatcher.flags()))?).await,
-        Command::Worker(worker) => worker.run(load(settings, with(settings, worker.flags()))?).await,
+        Command::Dispatcher(dispatcher) => {
+            let config = load(settings, with(settings, dispatcher.flags()))?;
+            dispatcher.run(config).await
+        }
+        Command::Worker(worker) => {
+            let config = load(settings, with(settings, worker.flags()))?;
+            worker.run(config).await
+        }
         Command::Doctor(doctor) => doctor.run(&load(settings, settings.flags())?, out).await,
         Command::Token(token) => token.run(&load(settings, settings.flags())?, out).await,
         Command::Bench(bench) => bench.run(load(settings, settings.flags())?).await,

@@ -94,7 +94,7 @@ impl Hands {
             Fault::KillService(service) => {
                 self.fleet.services.run("kill", &[service.name()]).await?;
                 sleep(pause).await;
-                self.fleet.services.run("start", &[service.name()]).await?;
+                self.fleet.services.start_again(service.name()).await?;
             }
             Fault::FreezeService(service) => {
                 self.fleet.services.run("stop", &[service.name()]).await?;

@@ -8,7 +8,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use schemas::id::SessionId;
 
-/// Lines `session step pid time`: the step counts from 0, the time is in nanoseconds since the Unix
+/// Lines `session step pid time`: the step is the iteration, which counts from 0, and the time is in nanoseconds since the Unix
 /// epoch. Each line is one write at the end of the file, so that processes can share it.
 pub struct StepLog(File);
 
@@ -21,7 +21,7 @@ impl StepLog {
 
     pub(crate) fn note(&self, session: &SessionId, iteration: u64) {
         let time = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos());
-        let line = format!("{session} {} {} {time}\n", iteration.saturating_sub(1), std::process::id());
+        let line = format!("{session} {iteration} {} {time}\n", std::process::id());
         if let Err(error) = (&self.0).write_all(line.as_bytes()) {
             tracing::debug!(%error, "an execution was not noted");
         }
@@ -33,13 +33,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn steps_count_from_zero() {
+    fn every_execution_is_a_line() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("steps");
         let log = StepLog::open(&path).unwrap();
         let session = SessionId::parse("s1").unwrap();
+        log.note(&session, 0);
         log.note(&session, 1);
-        log.note(&session, 2);
         let text = std::fs::read_to_string(&path).unwrap();
         let lines: Vec<Vec<&str>> = text.lines().map(|line| line.split(' ').collect()).collect();
         assert_eq!(lines.iter().map(|line| (line[0], line[1])).collect::<Vec<_>>(), [("s1", "0"), ("s1", "1")]);

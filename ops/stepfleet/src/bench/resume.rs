@@ -3,7 +3,6 @@
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
-use domain::ports::Sessions;
 use schemas::session::SessionStatus;
 use serde_json::json;
 

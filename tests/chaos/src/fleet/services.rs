@@ -12,6 +12,9 @@ use tokio::process::Command;
 /// No command of `ops/services` may take longer.
 const COMMAND_MAX: Duration = Duration::from_secs(300);
 
+/// The kernel forgets half-closed connections after a minute.
+const PORT_MAX: Duration = Duration::from_secs(75);
+
 pub struct Services {
     script: PathBuf,
     dir: PathBuf,
@@ -30,6 +33,21 @@ impl Services {
         self.run("up", &["--parent", &std::process::id().to_string()]).await?;
         let env = std::fs::read_to_string(self.dir.join("env")).context("the addresses of the services")?;
         Ok(env.lines().filter_map(|line| line.split_once('=')).map(|(k, v)| (k.into(), v.into())).collect())
+    }
+
+    /// Starts a killed service on its port, as soon as what is left of its connections is gone.
+    ///
+    /// # Errors
+    /// It does not start.
+    pub async fn start_again(&self, service: &str) -> Result<()> {
+        let started = std::time::Instant::now();
+        loop {
+            match self.run("start", &[service]).await {
+                Err(error) if started.elapsed() > PORT_MAX => return Err(error),
+                Err(_) => tokio::time::sleep(Duration::from_millis(500)).await,
+                Ok(()) => return Ok(()),
+            }
+        }
     }
 
     /// # Errors
