@@ -12,6 +12,7 @@ mod sse;
 mod tokens;
 
 use std::collections::BTreeMap;
+use std::io;
 use std::process::ExitCode;
 
 use clap::Parser;
@@ -37,6 +38,10 @@ fn main() -> ExitCode {
     runtime.shutdown_timeout(std::time::Duration::from_secs(2));
     match done {
         Ok(()) => ExitCode::SUCCESS,
+        // Who reads the answer has seen enough of it.
+        Err(error) if error.downcast_ref::<io::Error>().is_some_and(|it| it.kind() == io::ErrorKind::BrokenPipe) => {
+            ExitCode::SUCCESS
+        }
         Err(error) => {
             eprintln!("stepfleet: {error:#}");
             let usage = error.is::<Problems>() || error.is::<UsageError>();

@@ -1,5 +1,7 @@
 //! How answers are shown: tables for people, JSON for programs.
 
+use std::io::Write;
+
 use comfy_table::{ContentArrangement, Table, presets};
 use serde::Serialize;
 
@@ -18,12 +20,21 @@ impl Output {
     /// The value cannot be written as JSON.
     pub fn show<T: Serialize>(self, value: &T, table: impl FnOnce(&T) -> Table) -> anyhow::Result<()> {
         if self.json {
-            println!("{}", serde_json::to_string_pretty(value)?);
+            print(&serde_json::to_string_pretty(value)?)
         } else {
-            println!("{}", table(value));
+            print(&table(value).to_string())
         }
-        Ok(())
     }
+}
+
+/// Writes a line to stdout.
+///
+/// # Errors
+/// Nobody reads it any more (`… | head`), or the disk behind it is full. `println!` would panic.
+pub fn print(line: &str) -> anyhow::Result<()> {
+    let mut stdout = std::io::stdout().lock();
+    writeln!(stdout, "{line}")?;
+    Ok(stdout.flush()?)
 }
 
 /// An empty table with these columns.

@@ -9,7 +9,7 @@ use futures::StreamExt;
 use schemas::api::{StreamEvent, StreamEventType};
 
 use crate::client::Client;
-use crate::output::{Output, cell};
+use crate::output::{self, Output, cell};
 use crate::sse::Frames;
 
 /// Between two attempts to connect again.
@@ -55,7 +55,7 @@ async fn follow(response: reqwest::Response, cursor: &mut u64, out: Output) -> R
         for data in frames.push(&bytes) {
             let event: StreamEvent = serde_json::from_str(&data)?;
             *cursor = event.offset.max(*cursor);
-            print(&event, &data, out);
+            print(&event, &data, out)?;
             if event.kind == StreamEventType::End {
                 return Ok(true);
             }
@@ -64,10 +64,9 @@ async fn follow(response: reqwest::Response, cursor: &mut u64, out: Output) -> R
     Ok(false)
 }
 
-fn print(event: &StreamEvent, raw: &str, out: Output) {
+fn print(event: &StreamEvent, raw: &str, out: Output) -> Result<()> {
     if out.json {
-        println!("{raw}");
-        return;
+        return output::print(raw);
     }
     let what = match (&event.step, &event.data) {
         (Some(step), _) => {
@@ -81,5 +80,5 @@ fn print(event: &StreamEvent, raw: &str, out: Output) {
     };
     let kind =
         serde_json::to_value(event.kind).ok().and_then(|kind| kind.as_str().map(str::to_owned)).unwrap_or_default();
-    println!("{:>6}  {}  {kind:<8} {what}", event.offset, event.at);
+    output::print(&format!("{:>6}  {}  {kind:<8} {what}", event.offset, event.at))
 }

@@ -5,7 +5,7 @@ use clap::Args;
 use schemas::api::WhyBody;
 
 use crate::client::Client;
-use crate::output::{Output, or_dash, table};
+use crate::output::{self, Output, or_dash, table};
 
 /// Says why a session stands where it stands.
 #[derive(Debug, Args)]
@@ -17,7 +17,7 @@ impl Why {
     pub async fn run(self, client: &Client, out: Output) -> Result<()> {
         let why: WhyBody = client.get(&format!("/api/sessions/{}/why", self.session), &[]).await?;
         if !out.json {
-            println!("{}", why.summary);
+            output::print(&why.summary)?;
         }
         out.show(&why, |why| {
             let mut rows = table(&["what", "detail", "since", "until"]);
