@@ -11,15 +11,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
+pub use await_services::when_ready;
 use domain::ports::Tokens;
 use host::config::Config;
 use host::metrics::Metrics;
 use host::tasks::Tasks;
-pub use await_services::when_ready;
 pub use open::{Parts, open_existing_archive, open_existing_store, store_may_come};
 pub use roles::Roles;
-pub use store::{Schema, Store};
 use schemas::id::WorkerId;
+pub use store::{Schema, Store};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use ulid::Ulid;

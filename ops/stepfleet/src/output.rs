@@ -19,11 +19,7 @@ impl Output {
     /// # Errors
     /// The value cannot be written as JSON.
     pub fn show<T: Serialize>(self, value: &T, table: impl FnOnce(&T) -> Table) -> anyhow::Result<()> {
-        if self.json {
-            print(&serde_json::to_string_pretty(value)?)
-        } else {
-            print(&table(value).to_string())
-        }
+        if self.json { print(&serde_json::to_string_pretty(value)?) } else { print(&table(value).to_string()) }
     }
 }
 

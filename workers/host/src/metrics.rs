@@ -53,7 +53,11 @@ fn describe() {
     describe_counter!(INVARIANT_BROKEN, count, "Invariants found broken: anything above 0 is a defect");
     describe_gauge!(SESSIONS_LIVE, count, "Sessions that have not ended");
     describe_gauge!(SESSIONS_ACTIVE, count, "Sessions held in memory");
-    describe_gauge!(SESSIONS_WITHOUT_CAUSE, count, "Sessions that nothing will ever move: anything above 0 is a defect");
+    describe_gauge!(
+        SESSIONS_WITHOUT_CAUSE,
+        count,
+        "Sessions that nothing will ever move: anything above 0 is a defect"
+    );
     describe_gauge!(SESSIONS_OVERDUE, count, "Sessions that should have gone on more than a minute ago");
     describe_gauge!(QUEUE_DEPTH, count, "Accepted actions that are not processed");
     describe_gauge!(JOURNAL_LAG_ROWS, count, "Journal rows that the archive does not have yet");

@@ -53,12 +53,18 @@ mod tests {
     async fn what_may_pass_is_waited_for_and_the_rest_is_not() {
         let stop = CancellationToken::new();
         let mut attempts = 0;
-        let ready = when_ready("it", &stop, |error| error.to_string() == "later", async || {
-            attempts += 1;
-            if attempts < 4 { bail!("later") } else { Ok(attempts) }
-        });
+        let ready = when_ready(
+            "it",
+            &stop,
+            |error| error.to_string() == "later",
+            async || {
+                attempts += 1;
+                if attempts < 4 { bail!("later") } else { Ok(attempts) }
+            },
+        );
         assert_eq!(ready.await.unwrap(), 4);
-        let never = when_ready("it", &stop, |error| error.to_string() == "later", async || -> Result<()> { bail!("never") });
+        let never =
+            when_ready("it", &stop, |error| error.to_string() == "later", async || -> Result<()> { bail!("never") });
         assert_eq!(never.await.unwrap_err().to_string(), "never");
         stop.cancel();
         let stopped = when_ready("it", &stop, |_| true, async || -> Result<()> { bail!("later") }).await;

@@ -39,10 +39,9 @@ impl Parts {
         // A shared database is migrated by one command, for all; the file of one process by itself.
         let schema = if config.database.is_shared() { Schema::Check } else { Schema::Migrate };
         // The ledger first: if its file is foreign, nothing else is made in the directory.
-        let store = when_ready("database", stop, store_may_come, async || {
-            Store::open(config, schema, clock.clone()).await
-        })
-        .await?;
+        let store =
+            when_ready("database", stop, store_may_come, async || Store::open(config, schema, clock.clone()).await)
+                .await?;
         let archive = when_ready("history", stop, archive_may_come, async || open_archive(config, true).await).await?;
         let shards = store.leases.shard_count().await?;
         let (queue, dead, live) = carriers(config, shards)?;
