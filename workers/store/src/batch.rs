@@ -14,6 +14,9 @@ const WAITING_MAX: usize = 4096;
 /// Bound on the scheduler's turns that a batch is gathered for.
 const TURNS_MAX: usize = 64;
 
+/// A batch under way; the answers stand in the order of its calls.
+pub(crate) type Running<A> = std::pin::Pin<Box<dyn Future<Output = Result<Vec<A>, Failure>> + Send>>;
+
 /// A call that can share its transaction with others.
 pub(crate) trait Batched: Send + Sync + 'static {
     type Answer: Send + 'static;

@@ -10,7 +10,6 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use domain::failure::Failure;
 use domain::ports::Verdict;
-use futures::future::BoxFuture;
 use schemas::action::NewAction;
 use schemas::session::SessionStatus;
 use sqlx::PgConnection;
@@ -21,6 +20,7 @@ use super::rows::{action_row, count, get, id, key, name, opt_id, shard};
 use super::writer::{Trouble, Unit, Writer, begin, commit};
 pub(super) use crate::accepting::Call;
 use crate::accepting::{Wanted, seen};
+use crate::batch::Running;
 use crate::judge::{Book, Known};
 #[cfg(test)]
 pub(super) use sql::SQL;
@@ -29,8 +29,7 @@ pub(super) use sql::SQL;
 pub(super) fn runner(
     writer: Arc<Writer>,
     shards: u16,
-) -> impl Fn(Arc<[Call]>, Range<usize>) -> BoxFuture<'static, Result<Vec<Vec<Verdict>>, Failure>> + Send + Sync + 'static
-{
+) -> impl Fn(Arc<[Call]>, Range<usize>) -> Running<Vec<Verdict>> + Send + Sync + 'static {
     move |calls, range| {
         let writer = writer.clone();
         Box::pin(async move {

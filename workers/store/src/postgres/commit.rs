@@ -12,7 +12,7 @@ use async_trait::async_trait;
 use domain::commit::{Commit, CommitResult};
 use domain::failure::{Certainty, Failure};
 use domain::ports::Commits;
-use futures::future::{BoxFuture, join_all};
+use futures::future::join_all;
 use schemas::action::NewAction;
 use schemas::id::{Epoch, Shard, WorkerId};
 use sqlx::PgConnection;
@@ -23,6 +23,7 @@ use super::rows::{count, get, id, shard};
 use super::writer::{Trouble, Unit, Writer, begin, commit};
 use super::{COMMIT_WRITERS, PostgresStore};
 use crate::accepting::{Wanted, under_way};
+use crate::batch::Running;
 pub(super) use crate::committing::Call;
 use crate::committing::{Prepared, prepare};
 #[cfg(test)]
@@ -68,8 +69,7 @@ fn merge(total: usize, parts: Vec<Part>) -> Result<Vec<CommitResult>, Failure> {
 pub(super) fn runner(
     writer: Arc<Writer>,
     shards: u16,
-) -> impl Fn(Arc<[Call]>, Range<usize>) -> BoxFuture<'static, Result<Vec<Vec<CommitResult>>, Failure>> + Send + Sync + 'static
-{
+) -> impl Fn(Arc<[Call]>, Range<usize>) -> Running<Vec<CommitResult>> + Send + Sync + 'static {
     move |calls, range| {
         let writer = writer.clone();
         Box::pin(async move {

@@ -18,6 +18,9 @@ use super::link::Link;
 /// A statement with its parameters.
 pub(super) type Statement = Query<'static, Postgres, PgArguments>;
 
+/// A statement under way on a connection.
+type Answering<'c, T> = BoxFuture<'c, Result<T, sqlx::Error>>;
+
 /// Connections are replaced now and then, so that a change of servers or names is noticed.
 const LIFETIME_MAX: Duration = Duration::from_secs(900);
 const IDLE_MAX: Duration = Duration::from_secs(120);
@@ -54,7 +57,7 @@ impl Pool {
     /// Within the bound. A connection that does not answer is not given to anybody else.
     async fn answer<T>(
         &self,
-        ask: impl for<'c> FnOnce(&'c mut PoolConnection<Postgres>) -> BoxFuture<'c, Result<T, sqlx::Error>>,
+        ask: impl for<'c> FnOnce(&'c mut PoolConnection<Postgres>) -> Answering<'c, T>,
     ) -> Result<Result<T, sqlx::Error>, Failure> {
         let mut connection = self.acquire().await?;
         let Ok(answer) = tokio::time::timeout(UNIT_MAX, ask(&mut connection)).await else {
@@ -100,7 +103,7 @@ impl Pool {
     async fn retried<T>(
         &self,
         query: impl Fn() -> Statement,
-        run: for<'c> fn(Statement, &'c mut PoolConnection<Postgres>) -> BoxFuture<'c, Result<T, sqlx::Error>>,
+        run: for<'c> fn(Statement, &'c mut PoolConnection<Postgres>) -> Answering<'c, T>,
     ) -> Result<T, Failure> {
         let mut tries = 1;
         loop {

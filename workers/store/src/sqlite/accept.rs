@@ -3,7 +3,6 @@
 
 mod sql;
 
-use std::future::Future;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -22,6 +21,7 @@ use super::rows::{action_row, count, get, id, key, name, opt_id, shard};
 use super::writer::{Statement, Writer};
 pub(super) use crate::accepting::Call;
 use crate::accepting::{NewRow, Wanted, seen};
+use crate::batch::Running;
 use crate::judge::{Book, Known};
 
 #[cfg(test)]
@@ -50,8 +50,6 @@ pub(super) fn runner(
         })
     }
 }
-
-pub(super) type Running<A> = std::pin::Pin<Box<dyn Future<Output = Result<Vec<A>, Failure>> + Send>>;
 
 /// Accepts actions within the transaction of the connection; one verdict each, in order.
 pub(super) async fn accept(

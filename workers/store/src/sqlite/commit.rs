@@ -17,12 +17,13 @@ use sqlx::SqliteConnection;
 use sqlx::sqlite::SqliteRow;
 
 use super::SqliteStore;
-use super::accept::{self, Running};
+use super::accept;
 use super::failure::failure;
 use super::pack::Pack;
 use super::rows::{count, get, id, key, shard};
 use super::writer::{Statement, Tx, Writer};
 use crate::accepting::under_way;
+use crate::batch::Running;
 pub(super) use crate::committing::Call;
 use crate::committing::{Prepared, prepare};
 
