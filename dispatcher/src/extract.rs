@@ -32,6 +32,18 @@ where
     }
 }
 
+/// A name in the path that has no form of its own.
+pub struct PathText(pub String);
+
+impl<S: Send + Sync> FromRequestParts<S> for PathText {
+    type Rejection = Refused;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Refused> {
+        let path: Result<Path<String>, PathRejection> = Path::from_request_parts(parts, state).await;
+        path.map(|Path(text)| Self(text)).map_err(|_| Refused::field("id", "in the path must be text in UTF-8"))
+    }
+}
+
 /// A JSON body, whatever its content type says. `None`: there is none.
 #[derive(Debug)]
 pub struct JsonBody(pub Option<Value>);

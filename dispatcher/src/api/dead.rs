@@ -4,7 +4,7 @@
 //! admin's token.
 
 use axum::Json;
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::routing::{get, post};
 use domain::ports::{DeadLetter, Scope};
 use domain::time::rfc3339;
@@ -14,6 +14,7 @@ use schemas::problem::Code;
 
 use crate::answer::{Answer, Refused};
 use crate::caller::Caller;
+use crate::extract::PathText;
 use crate::gateway::Gateway;
 use crate::params::Params;
 use crate::routes::Route;
@@ -53,19 +54,19 @@ async fn list(State(gateway): State<Gateway>, mut params: Params) -> Answer<Json
     Ok(Json(letters.iter().map(|letter| view(letter, EXCERPT_CHARS)).collect()))
 }
 
-async fn show(State(gateway): State<Gateway>, Path(id): Path<String>) -> Answer<Json<DeadLetterView>> {
+async fn show(State(gateway): State<Gateway>, PathText(id): PathText) -> Answer<Json<DeadLetterView>> {
     match gateway.dead.get(&id).await? {
         Some(letter) => Ok(Json(view(&letter, usize::MAX))),
         None => Err(unknown(&id)),
     }
 }
 
-async fn redrive(State(gateway): State<Gateway>, caller: Caller, Path(id): Path<String>) -> Answer<Json<DeadDoneBody>> {
+async fn redrive(State(gateway): State<Gateway>, caller: Caller, PathText(id): PathText) -> Answer<Json<DeadDoneBody>> {
     let found = gateway.dead.redrive(&id).await?;
     done(found, &caller, id, "redriven")
 }
 
-async fn discard(State(gateway): State<Gateway>, caller: Caller, Path(id): Path<String>) -> Answer<Json<DeadDoneBody>> {
+async fn discard(State(gateway): State<Gateway>, caller: Caller, PathText(id): PathText) -> Answer<Json<DeadDoneBody>> {
     let found = gateway.dead.discard(&id).await?;
     done(found, &caller, id, "dropped")
 }

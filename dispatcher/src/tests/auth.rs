@@ -56,6 +56,12 @@ fn expected() -> BTreeMap<(&'static str, &'static str), Option<Scope>> {
     ] {
         expected.insert(("POST", path), Some(Scope::Operate));
     }
+    for path in ["/api/dead", "/api/dead/{id}"] {
+        expected.insert(("GET", path), Some(Scope::Admin));
+    }
+    for path in ["/api/dead/{id}/redrive", "/api/dead/{id}/drop"] {
+        expected.insert(("POST", path), Some(Scope::Admin));
+    }
     expected
 }
 

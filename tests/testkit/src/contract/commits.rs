@@ -167,7 +167,9 @@ async fn settlement_is_once(ports: &Ports) {
     };
     let first = view("i1").await;
     assert_eq!((first.outcome, first.code), (Some(ActionOutcome::Rejected), Some(Code::InputNotTaken)));
-    assert_eq!(first.error.as_deref(), Some("no \"input\" \u{0} here"));
+    // A database that has no NUL in its texts keeps the replacement character in its place.
+    let error = first.error.as_deref().map(|text| text.replace('\u{0}', "\u{fffd}"));
+    assert_eq!(error.as_deref(), Some("no \"input\" \u{fffd} here"));
     let mut again = next_commit(&ports.row(&row.key).await, epoch, 1);
     again.settled = vec![Settled::ok(action_id("i1"))];
     ports.commit_one(&owner, again).await;

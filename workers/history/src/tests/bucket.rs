@@ -70,7 +70,7 @@ async fn upkeep_prunes_in_a_bucket_too() {
     let (uri, options) = (fresh("stepfleet"), OpenOptions { keep_versions: Duration::ZERO, ..options() });
     let archive = LanceArchive::open(&uri, options.clone()).await.expect("it opens");
     let (mut author, a1) = (Author::new(0), key("a1"));
-    let rows = journal(&mut author, &a1, 66);
+    let rows = journal(&mut author, &a1, 80);
     for row in &rows {
         append(&archive, std::slice::from_ref(row)).await;
     }
@@ -80,7 +80,7 @@ async fn upkeep_prunes_in_a_bucket_too() {
     assert!(dataset.versions().await.expect("a read").len() < 5);
     drop(archive);
     let archive = LanceArchive::open(&uri, OpenOptions { create: false, ..options }).await.expect("it opens");
-    assert_eq!(archive.watermarks().await.expect("a read"), [(schemas::id::Shard(0), 66)].into());
+    assert_eq!(archive.watermarks().await.expect("a read"), [(schemas::id::Shard(0), 80)].into());
     assert_eq!(iterations(&steps_of(&archive, &a1).await), (0..53).collect::<Vec<_>>());
 }
 
