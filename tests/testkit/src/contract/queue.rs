@@ -219,10 +219,16 @@ async fn acks_out_of_order(carrier: &Carrier) {
     }
     drop(deliveries);
     let mut deliveries = consume(carrier, 7).await;
+    // What was not acknowledged comes, in order; an acknowledgement may be lost with its channel, and
+    // then that one comes again in its place.
+    let mut last = 0;
     for n in (7..=200).step_by(7) {
-        assert_eq!(seq(&take(&mut deliveries).await), n);
+        while last < n {
+            let seq = seq(&take(&mut deliveries).await);
+            assert!(last < seq && seq <= n, "{seq} comes after {last} and before {n}");
+            last = seq;
+        }
     }
-    silence(&mut deliveries).await;
 }
 
 async fn buries_and_digs_up(carrier: &Carrier) {
