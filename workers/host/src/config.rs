@@ -46,8 +46,6 @@ pub struct Config {
     /// `provider/model` that `run_step` uses, or `scripted`.
     pub model: Option<String>,
     pub models: BTreeMap<String, ModelProfile>,
-    /// Where traces go: an OTLP endpoint over HTTP.
-    pub otlp: Option<String>,
     /// A file that gets a line for every execution of a step, for measurements.
     pub step_log: Option<PathBuf>,
 }

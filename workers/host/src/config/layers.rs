@@ -20,7 +20,6 @@ pub const NAMES: &[&str] = &[
     "shards",
     "log",
     "model",
-    "otlp_endpoint",
     "step_log",
 ];
 

@@ -37,7 +37,6 @@ pub fn config(layers: &Layers) -> Result<Config, Problems> {
             .parse("history_uri", History::parse)
             .unwrap_or_else(|| History::Directory(data_dir.join("history"))),
         worker_listen: reader.parse("worker_listen", address),
-        otlp: reader.text("otlp_endpoint"),
         step_log: reader.text("step_log").map(PathBuf::from),
         data_dir,
         listen: reader.parse("listen", address).unwrap_or_else(|| SocketAddr::from(([127, 0, 0, 1], 7070))),
