@@ -9,9 +9,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::TryStreamExt;
-use lance::dataset::ReadParams;
+use lance::dataset::{ReadParams, WriteParams};
 use lance_io::object_store::ObjectStoreProvider;
 use lance_table::io::commit::CommitHandler;
+use lancedb::table::WriteOptions;
 use lancedb::{Connection, ObjectStoreRegistry, Session};
 use object_store::ObjectStore;
 use object_store::path::Path;
@@ -173,13 +174,23 @@ impl Place {
         let data = self.site.base.clone().join(format!("{}.lance", declared.name)).join("data");
         let first = self.site.store.list(Some(&data)).try_next().await.map_err(|error| self.site.away(&error))?;
         // Or has another process just made the table, and written to it?
-        if first.is_some() && self.open(declared, commits).await?.is_none() {
+        if first.is_some() && self.open(declared, commits.clone()).await?.is_none() {
             // Not a table any more, but it was one: an empty one in its place would hide the loss.
             return Err(self.site.damaged(declared.name, "its data is there, its versions are not".into()));
         }
-        match self.connection.create_empty_table(declared.name, declared.schema()).execute().await {
-            // Or another process was faster.
+        // As its first version and no other: LanceDB would put an empty table over one that another
+        // process made in the meantime, and over the rows in it.
+        let first = WriteParams { commit_handler: Some(Arc::new(StrictCommits::new())), ..WriteParams::default() };
+        let created = self
+            .connection
+            .create_empty_table(declared.name, declared.schema())
+            .write_options(WriteOptions { lance_write_params: Some(first) })
+            .execute()
+            .await;
+        match created {
             Ok(_) | Err(lancedb::Error::TableAlreadyExists { .. }) => Ok(()),
+            // Another process was faster.
+            Err(_) if self.open(declared, commits).await?.is_some() => Ok(()),
             Err(error) => Err(self.site.failed(&error)),
         }
     }
