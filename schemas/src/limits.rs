@@ -49,7 +49,10 @@ pub const IDLE_EVICT_MS: u64 = 5_000;
 pub const COMMIT_BATCH_MAX: usize = 1024;
 pub const COMMIT_BATCH_BYTES_MAX: usize = 8 << 20;
 /// Actions settled by one transaction: each is a row to find and to rewrite, and a pause waits for it.
-pub const COMMIT_SETTLED_MAX: usize = 512;
+pub const COMMIT_SETTLED_MAX: usize = 128;
+/// A commit of at most so many steps and settled actions is light: it goes before those of sessions
+/// that work through a backlog, which bring many.
+pub const COMMIT_LIGHT_MAX: usize = 4;
 /// Actions accepted in one group transaction.
 pub const ACCEPT_BATCH_MAX: usize = 512;
 

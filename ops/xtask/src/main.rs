@@ -35,7 +35,8 @@ fn main() -> ExitCode {
     }
 }
 
-/// The workspace: two folders above this crate.
+/// The workspace that this is called in. Not the one it was built in: several may share their builds.
 fn root() -> PathBuf {
-    PathBuf::from(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).map(PathBuf::from).unwrap_or_default()
+    let here = std::env::current_dir().unwrap_or_default();
+    here.ancestors().find(|folder| folder.join("Cargo.lock").is_file()).map_or_else(|| here.clone(), PathBuf::from)
 }

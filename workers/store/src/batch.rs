@@ -96,14 +96,22 @@ where
     R: Fn(Arc<[C]>, Range<usize>) -> F + Send + Sync + 'static,
     F: Future<Output = Result<Vec<C::Answer>, Failure>> + Send,
 {
+    let mut is_plain_next = false;
     loop {
-        let first = tokio::select! {
-            biased;
-            Some(waiting) = urgent.next() => waiting,
-            Some(waiting) = plain.next() => waiting,
-            else => return,
+        // Every second batch is opened by what did not fit the last one: urgent calls without end
+        // do not keep it waiting.
+        let starved = if is_plain_next { plain.held.take() } else { None };
+        let first = match starved {
+            Some(waiting) => waiting,
+            None => tokio::select! {
+                biased;
+                Some(waiting) = urgent.next() => waiting,
+                Some(waiting) = plain.next() => waiting,
+                else => return,
+            },
         };
         gathering(&urgent, &plain).await;
+        is_plain_next = !is_plain_next;
         let (calls, answers) = gather(first, [&mut urgent, &mut plain]);
         for (answer, result) in answers.into_iter().zip(settle(calls, &run).await) {
             // The caller may have gone; what it asked for is done all the same.

@@ -7,7 +7,7 @@ use domain::commit::{Commit, CommitResult};
 use domain::failure::Failure;
 use schemas::id::{SessionKey, WorkerId};
 use schemas::json::Json;
-use schemas::limits::{COMMIT_BATCH_BYTES_MAX, COMMIT_BATCH_MAX, COMMIT_SETTLED_MAX};
+use schemas::limits::{COMMIT_BATCH_BYTES_MAX, COMMIT_BATCH_MAX, COMMIT_LIGHT_MAX, COMMIT_SETTLED_MAX};
 
 use crate::batch::Batched;
 
@@ -74,8 +74,10 @@ impl Batched for Call {
         fits
     }
 
-    /// A change of status is what a person waits for; plain steps are not.
+    /// A change of status is what a person waits for, and it waits for the step that is being
+    /// committed: so light commits do not queue behind those of sessions with a backlog.
     fn is_urgent(&self) -> bool {
-        self.commits.iter().any(|one| !one.commit.entry.events.is_empty())
+        let is_light = |one: &Prepared| one.commit.entry.steps.len() + one.commit.settled.len() <= COMMIT_LIGHT_MAX;
+        self.commits.iter().any(|one| !one.commit.entry.events.is_empty()) || self.commits.iter().all(is_light)
     }
 }

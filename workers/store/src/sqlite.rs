@@ -19,6 +19,7 @@ mod leases;
 mod ledger;
 mod open;
 mod pack;
+mod reserve;
 mod rows;
 mod sessions;
 mod tokens;

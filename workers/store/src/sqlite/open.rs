@@ -11,6 +11,7 @@ use sqlx::{Connection, SqliteConnection};
 
 use super::failure::{self, code};
 use super::header::{self, APPLICATION_ID, Kind};
+use super::reserve::reserve;
 use super::writer::Writer;
 use super::{Inner, SqliteStore, accept, checkpoint, commit};
 use crate::batch::Queue;
@@ -143,6 +144,9 @@ async fn connect(path: &Path, known: Kind) -> Result<SqliteConnection, sqlx::Err
             .pragma("application_id", APPLICATION_ID.to_string());
         SqliteConnection::connect_with(&first).await?.close().await?;
     }
+    let database = path.to_owned();
+    // Without room reserved, commits are slower; nothing else follows from it.
+    let _ = tokio::task::spawn_blocking(move || reserve(&database)).await;
     SqliteConnection::connect_with(&writer_options(path)).await
 }
 
