@@ -115,11 +115,12 @@ end_tree() {
     until_gone "$2" "$(($3 * 10))" || signal_tree KILL "$2"
 }
 
-# Is anything bound to this TCP port, on any address?
+# Does anything listen on this TCP port, on any address?
 port_taken() {
-    # 06: closed a moment ago; a server may take such a port.
+    # 0A: listening. What a killed server left behind, half closed connections above all, keeps no
+    # other one from taking its port.
     cat /proc/net/tcp /proc/net/tcp6 2>/dev/null | awk -v port="$(printf ':%04X' "$1")" '
-        $2 ~ (port "$") && $4 != "06" { found = 1 }
+        $2 ~ (port "$") && $4 == "0A" { found = 1 }
         END { exit !found }'
 }
 

@@ -35,8 +35,9 @@ pub async fn settle(world: &World, diary: &Diary) -> Result<(seen::Fleet, BTreeM
         if fleet.idle || started.elapsed() > IDLE_MAX {
             break;
         }
-        // Whatever was resumed may fail in the meantime.
+        // Whatever was resumed may fail in the meantime, and a pause may be applied only now.
         bulk(world, "destroy", &["error"]).await?;
+        bulk(world, "resume", &["paused"]).await?;
         sleep(POLL).await;
     }
     diary.tell(

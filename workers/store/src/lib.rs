@@ -5,6 +5,7 @@
 mod accepting;
 mod action_row;
 mod batch;
+mod columns;
 mod committing;
 mod judge;
 mod migrate;

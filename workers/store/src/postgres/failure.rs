@@ -69,8 +69,3 @@ pub(super) fn commit_failure(error: Error) -> Failure {
         other => Failure::in_doubt(format!("the end of a transaction is not known: {other}")),
     }
 }
-
-/// A stored value that this program cannot have written.
-pub(super) fn bad_value(column: &str, problem: impl std::fmt::Display) -> Failure {
-    Failure::internal(format!("the store holds a bad value in column {column}: {problem}"))
-}

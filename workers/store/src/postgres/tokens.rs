@@ -6,8 +6,8 @@ use domain::ports::{Scope, TokenRow, Tokens};
 use schemas::json::Json;
 
 use super::PostgresStore;
-use super::failure::bad_value;
 use super::rows::{clean, get, id, json};
+use crate::columns::bad_value;
 
 const PUT: &str = "
     INSERT INTO tokens (namespace, name, hash, scopes) VALUES ($1, $2, $3, $4)

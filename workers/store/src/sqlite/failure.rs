@@ -55,8 +55,3 @@ pub(super) fn script_failure(error: sqlx::Error) -> Failure {
         _ => commit_failure(error),
     }
 }
-
-/// A stored value that this program cannot have written.
-pub(super) fn bad_value(column: &str, problem: impl std::fmt::Display) -> Failure {
-    Failure::internal(format!("the store holds a bad value in column {column}: {problem}"))
-}

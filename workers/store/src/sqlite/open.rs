@@ -20,7 +20,7 @@ use crate::open::{OpenError, OpenOptions, SQLITE_MIN};
 
 const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
 /// Entries are around a kilobyte: larger pages mean fewer of them per commit.
-const PAGE_BYTES: u32 = 8192;
+const PAGE_BYTES: u32 = 4096;
 /// The log is folded into the file beside the writer (see `checkpoint`). If that falls behind, the
 /// writer does it itself beyond this many pages (256 MiB).
 const CHECKPOINT_PAGES: &str = "32768";

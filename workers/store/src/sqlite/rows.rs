@@ -1,20 +1,14 @@
-//! Rows as they are stored, and what they mean.
-
-use std::str::FromStr;
+//! Rows as SQLite stores them.
 
 use domain::failure::Failure;
-use schemas::action::{ActionOutcome, ActionType, Urgency};
-use schemas::id::{SessionKey, Shard};
-use schemas::json::Json;
-use schemas::problem::Code;
-use schemas::record::JournalRow;
-use schemas::session::SessionRow;
-use serde::de::DeserializeOwned;
 use sqlx::sqlite::SqliteRow;
 use sqlx::{Decode, Row, Sqlite, Type};
 
-use super::failure::{bad_value, failure};
-use crate::action_row::ActionRow;
+use super::failure::failure;
+use crate::columns::Columns;
+pub(super) use crate::columns::{
+    action_columns, action_row, count, id, journal_row, json, key, name, opt_id, session_columns, session_row, shard,
+};
 
 /// The value of a column.
 pub(super) fn get<'r, T>(row: &'r SqliteRow, column: &str) -> Result<T, Failure>
@@ -24,119 +18,20 @@ where
     row.try_get(column).map_err(failure)
 }
 
-pub(super) fn id<T>(row: &SqliteRow, column: &str) -> Result<T, Failure>
-where
-    T: FromStr,
-    T::Err: std::fmt::Display,
-{
-    get::<&str>(row, column)?.parse().map_err(|error| bad_value(column, error))
-}
+impl Columns for SqliteRow {
+    fn opt_text(&self, column: &str) -> Result<Option<&str>, Failure> {
+        get(self, column)
+    }
 
-pub(super) fn opt_id<T>(row: &SqliteRow, column: &str) -> Result<Option<T>, Failure>
-where
-    T: FromStr,
-    T::Err: std::fmt::Display,
-{
-    let text: Option<&str> = get(row, column)?;
-    text.map(|text| text.parse().map_err(|error| bad_value(column, error))).transpose()
-}
+    fn opt_int(&self, column: &str) -> Result<Option<i64>, Failure> {
+        get(self, column)
+    }
 
-/// Counters and sequence numbers are never negative.
-pub(super) fn count(row: &SqliteRow, column: &str) -> Result<u64, Failure> {
-    u64::try_from(get::<i64>(row, column)?).map_err(|error| bad_value(column, error))
-}
+    fn bytes(&self, column: &str) -> Result<&[u8], Failure> {
+        get(self, column)
+    }
 
-pub(super) fn shard(row: &SqliteRow) -> Result<Shard, Failure> {
-    u16::try_from(get::<i64>(row, "shard")?).map(Shard).map_err(|error| bad_value("shard", error))
-}
-
-pub(super) fn key(row: &SqliteRow) -> Result<SessionKey, Failure> {
-    Ok(SessionKey::new(id(row, "namespace")?, id(row, "session_id")?))
-}
-
-/// One of a fixed set of names.
-pub(super) fn name<T>(row: &SqliteRow, column: &str, parse: fn(&str) -> Option<T>) -> Result<T, Failure> {
-    let text: &str = get(row, column)?;
-    parse(text).ok_or_else(|| bad_value(column, text))
-}
-
-fn opt_name<T>(row: &SqliteRow, column: &str, parse: fn(&str) -> Option<T>) -> Result<Option<T>, Failure> {
-    let text: Option<&str> = get(row, column)?;
-    text.map(|text| parse(text).ok_or_else(|| bad_value(column, text))).transpose()
-}
-
-pub(super) fn json<T: DeserializeOwned>(row: &SqliteRow, column: &str) -> Result<T, Failure> {
-    serde_json::from_str(get(row, column)?).map_err(|error| bad_value(column, error))
-}
-
-fn raw_json(row: &SqliteRow, column: &str) -> Result<Json, Failure> {
-    Json::parse(get(row, column)?).map_err(|error| bad_value(column, error))
-}
-
-/// Columns of [`session_row`], of `sessions s` with `session_specs c`.
-macro_rules! session_columns {
-    () => {
-        "s.namespace, s.session_id, s.agent_id, s.shard, s.created_at_ms, s.control_seq, s.work_seq, s.head, c.spec"
-    };
-}
-pub(super) use session_columns;
-
-pub(super) fn session_row(row: &SqliteRow) -> Result<SessionRow, Failure> {
-    Ok(SessionRow {
-        key: key(row)?,
-        agent_id: id(row, "agent_id")?,
-        shard: shard(row)?,
-        spec: json(row, "spec")?,
-        head: json(row, "head")?,
-        created_at_ms: get(row, "created_at_ms")?,
-        control_seq: count(row, "control_seq")?,
-        work_seq: count(row, "work_seq")?,
-    })
-}
-
-/// Columns of [`action_row`], of `actions a` with `sessions s`.
-macro_rules! action_columns {
-    () => {
-        "a.namespace, a.action_id, a.type, a.session_id, a.agent_id, s.conversation_id, a.shard, a.session_seq, \
-         a.accepted_at_ms, a.published_at_ms, a.processed_at_ms, a.outcome, a.code, a.error, a.urgency, a.actor, \
-         a.body_hash, a.payload, a.metadata"
-    };
-}
-pub(super) use action_columns;
-
-pub(super) fn action_row(row: &SqliteRow) -> Result<ActionRow, Failure> {
-    let hash: &[u8] = get(row, "body_hash")?;
-    let small = |n: Option<i64>| n.map(u16::try_from).transpose().map_err(|error| bad_value("shard", error));
-    let large = |n: Option<i64>| n.map(u64::try_from).transpose().map_err(|error| bad_value("session_seq", error));
-    Ok(ActionRow {
-        namespace: id(row, "namespace")?,
-        action_id: id(row, "action_id")?,
-        kind: name(row, "type", ActionType::parse)?,
-        session_id: opt_id(row, "session_id")?,
-        agent_id: opt_id(row, "agent_id")?,
-        conversation_id: opt_id(row, "conversation_id")?,
-        shard: small(get(row, "shard")?)?.map(Shard),
-        session_seq: large(get(row, "session_seq")?)?,
-        urgency: name(row, "urgency", Urgency::parse)?,
-        actor: get(row, "actor")?,
-        body_hash: hash.try_into().map_err(|error| bad_value("body_hash", error))?,
-        payload: raw_json(row, "payload")?,
-        metadata: raw_json(row, "metadata")?,
-        accepted_at_ms: get(row, "accepted_at_ms")?,
-        published_at_ms: get(row, "published_at_ms")?,
-        processed_at_ms: get(row, "processed_at_ms")?,
-        outcome: opt_name(row, "outcome", ActionOutcome::parse)?,
-        code: opt_name(row, "code", Code::parse)?,
-        error: get(row, "error")?,
-    })
-}
-
-pub(super) fn journal_row(row: &SqliteRow) -> Result<JournalRow, Failure> {
-    Ok(JournalRow {
-        shard: shard(row)?,
-        seq: count(row, "seq")?,
-        key: key(row)?,
-        committed_at_ms: get(row, "committed_at_ms")?,
-        entry: json(row, "body")?,
-    })
+    fn opt_shard(&self, column: &str) -> Result<Option<i64>, Failure> {
+        get(self, column)
+    }
 }

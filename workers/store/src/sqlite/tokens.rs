@@ -6,8 +6,9 @@ use domain::ports::{Scope, TokenRow, Tokens};
 use schemas::json::Json;
 
 use super::SqliteStore;
-use super::failure::{bad_value, failure};
+use super::failure::failure;
 use super::rows::{get, id, json};
+use crate::columns::bad_value;
 
 const PUT: &str = "
     INSERT INTO tokens (namespace, name, hash, scopes) VALUES (?1, ?2, ?3, ?4)
