@@ -2,6 +2,7 @@
 
 use domain::action::{self, bulk, lift};
 use domain::ports::{SessionQuery, Verdict};
+use host::trace;
 use schemas::action::NewAction;
 use schemas::api::{BulkAnswer, BulkBody, BulkRefusal};
 use schemas::id::{ActionId, SessionId};
@@ -57,11 +58,13 @@ async fn accept(
     if members.is_empty() {
         return Ok(());
     }
+    let begun = trace::begin();
     let verdicts = gateway.ledger.accept(members).await?;
     for (row, verdict) in rows.iter().zip(verdicts) {
         match verdict {
             Verdict::Accepted(new) => {
                 answer.accepted += 1;
+                submit::accepted_at(begun, &new.action, "");
                 submit::publish(gateway, new.action).await;
             }
             Verdict::Repeated(_) => answer.accepted += 1,

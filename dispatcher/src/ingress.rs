@@ -12,6 +12,7 @@ use domain::failure::Failure;
 use domain::ports::{Content, Deliveries, Delivery, Verdict};
 use domain::retry;
 use futures::FutureExt;
+use host::trace;
 use schemas::action::NewAction;
 use schemas::problem::Code;
 use schemas::telemetry::metric;
@@ -107,12 +108,14 @@ fn refused(code: Code, reason: String) -> Result<NewAction, String> {
 /// Accepts, publishes, then acknowledges. `Err`: the channel is lost, and the rest comes again.
 async fn settle(gateway: &Gateway, deliveries: &mut dyn Deliveries, items: Vec<Item>) -> Result<(), Failure> {
     let actions: Vec<NewAction> = items.iter().filter_map(|item| item.read.as_ref().ok().cloned()).collect();
+    let begun = trace::begin();
     let mut verdicts = accept(gateway, actions).await.into_iter();
     for item in items {
         let reason = match item.read {
             Err(reason) => Some(reason),
             Ok(_) => match verdicts.next() {
                 Some(Ok(Verdict::Accepted(new))) => {
+                    submit::accepted_at(begun, &new.action, "");
                     submit::publish(gateway, new.action).await;
                     None
                 }

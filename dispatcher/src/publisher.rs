@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use host::trace::{self, Stage};
 use schemas::action::Action;
 use schemas::id::{ActionId, Namespace};
 use tokio::sync::mpsc;
@@ -69,8 +70,13 @@ pub async fn run(gateway: Gateway, mut accepted: mpsc::Receiver<Action>, stop: C
 }
 
 async fn publish(gateway: &Gateway, batch: &[Action], notes: &mut Vec<(Namespace, ActionId)>, down: &mut bool) {
+    let begun = trace::begin();
     match gateway.queue.publish(batch).await {
         Ok(()) => {
+            for action in batch {
+                let shard = || [("stepfleet.shard", action.shard.to_string())];
+                trace::end(begun, Stage::Publish, &action.namespace, &action.action_id, shard);
+            }
             if std::mem::take(down) {
                 tracing::info!("the queue takes actions again");
             }

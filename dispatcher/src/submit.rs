@@ -1,12 +1,15 @@
 //! How an action gets in: parse, accept (durable), answer, publish.
 
+use std::time::SystemTime;
+
 use axum::Json;
 use axum::http::{HeaderMap, StatusCode};
 use domain::action::{self, ParseContext};
 use domain::failure::{Certainty, Failure};
 use domain::moniker;
 use domain::ports::{Refusal, Verdict};
-use schemas::action::{ActionType, Lane, NewAction};
+use host::trace::{self, Stage};
+use schemas::action::{Action, ActionType, Lane, NewAction};
 use schemas::api::AcceptedBody;
 use schemas::id::{ActionId, SessionKey};
 use schemas::limits::GUIDANCE_WAITING_MAX;
@@ -25,8 +28,8 @@ pub type AcceptedAnswer = Answer<(StatusCode, Json<AcceptedBody>)>;
 
 /// Takes one action. Durable when it answers.
 pub async fn submit(gateway: &Gateway, caller: &Caller, headers: &HeaderMap, body: &Value) -> AcceptedAnswer {
-    let started = Instant::now();
-    let answer = try_submit(gateway, caller, headers, body).await;
+    let (started, begun) = (Instant::now(), trace::begin());
+    let answer = try_submit(gateway, caller, headers, body, begun).await;
     match &answer {
         Ok(_) => metrics::histogram!(metric::ACCEPT_SECONDS).record(started.elapsed().as_secs_f64()),
         Err(refused) => metrics::counter!(metric::ACTIONS_REFUSED, "code" => refused.0.code.as_str()).increment(1),
@@ -34,7 +37,13 @@ pub async fn submit(gateway: &Gateway, caller: &Caller, headers: &HeaderMap, bod
     answer
 }
 
-async fn try_submit(gateway: &Gateway, caller: &Caller, headers: &HeaderMap, body: &Value) -> AcceptedAnswer {
+async fn try_submit(
+    gateway: &Gateway,
+    caller: &Caller,
+    headers: &HeaderMap,
+    body: &Value,
+    begun: Option<SystemTime>,
+) -> AcceptedAnswer {
     // Scope first: a caller without it learns nothing about the rest.
     if let Some(kind) = body.get("type").and_then(Value::as_str).and_then(ActionType::parse) {
         caller.need(scope_of(kind))?;
@@ -45,7 +54,14 @@ async fn try_submit(gateway: &Gateway, caller: &Caller, headers: &HeaderMap, bod
     let verdicts = gateway.ledger.accept(vec![new]).await.map_err(|failure| unanswered(&action_id, failure))?;
     let verdict = verdicts.into_iter().next();
     let verdict = verdict.ok_or_else(|| Refused::new(Code::Internal, "The ledger gave no verdict."))?;
-    settle(gateway, &action_id, verdict).await
+    let (accepted, body) = settle(&action_id, verdict)?;
+    if let Some(action) = accepted {
+        // Spans of the client's own trace are found by this.
+        let client = headers.get("traceparent").and_then(|value| value.to_str().ok()).unwrap_or_default();
+        accepted_at(begun, &action, client);
+        publish(gateway, action).await;
+    }
+    Ok((StatusCode::ACCEPTED, Json(body)))
 }
 
 /// What the parser needs besides the body.
@@ -70,22 +86,30 @@ fn unanswered(action_id: &ActionId, failure: Failure) -> Refused {
     refused
 }
 
-/// Turns a verdict into an answer, and puts what is new on its way.
-async fn settle(gateway: &Gateway, action_id: &ActionId, verdict: Verdict) -> AcceptedAnswer {
+/// Turns a verdict into an answer, and the action that is to be put on its way if it is new.
+fn settle(action_id: &ActionId, verdict: Verdict) -> Answer<(Option<Action>, AcceptedBody)> {
     let (action, accepted) = match verdict {
         Verdict::Accepted(new) => (new.action, true),
         Verdict::Repeated(old) => (old.action, false),
         Verdict::Refused(refusal) => return Err(refused(action_id, refusal)),
     };
     let body = AcceptedBody { action_id: action.action_id.clone(), session_id: action.session_id.clone(), accepted };
-    if accepted {
-        publish(gateway, action).await;
-    }
-    Ok((StatusCode::ACCEPTED, Json(body)))
+    Ok((accepted.then_some(action), body))
+}
+
+/// Notes in the action's trace that it was accepted. `client`: the `traceparent` header, or empty.
+pub fn accepted_at(begun: Option<SystemTime>, action: &Action, client: &str) {
+    trace::end(begun, Stage::Accept, &action.namespace, &action.action_id, || {
+        [
+            ("stepfleet.session_id", action.session_id.to_string()),
+            ("stepfleet.action_type", action.kind.as_str().to_owned()),
+            ("http.request.header.traceparent", client.to_owned()),
+        ]
+    });
 }
 
 /// Sends a new action on its way, unless it ended with its acceptance (its place is 0 then).
-pub async fn publish(gateway: &Gateway, action: schemas::action::Action) {
+pub async fn publish(gateway: &Gateway, action: Action) {
     metrics::counter!(metric::ACTIONS_ACCEPTED, "type" => action.kind.as_str()).increment(1);
     if action.session_seq == 0 {
         return;

@@ -14,5 +14,6 @@ pub mod retry;
 pub mod session;
 pub mod shard;
 pub mod time;
+pub mod trace;
 pub mod verify;
 pub mod why;

@@ -1,5 +1,5 @@
 //! The process around the roles: configuration, telemetry, named tasks, signals, the lock on the
-//! data directory, and probes of the machine.
+//! data directory, traces, and probes of the machine.
 
 pub mod clock;
 pub mod config;
@@ -10,3 +10,4 @@ pub mod secret;
 pub mod signals;
 pub mod tasks;
 pub mod telemetry;
+pub mod trace;

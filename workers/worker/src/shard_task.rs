@@ -10,6 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use domain::ports::{Content, Delivery, Lease};
+use host::trace::{self, Stage};
 use schemas::action::{Action, Lane};
 use schemas::id::SessionKey;
 use schemas::limits::LEDGER_POLL_MS;
@@ -118,6 +119,8 @@ impl ShardTask {
         let place = self.lane(lane).place(delivery.tag);
         match delivery.content {
             Content::Action(action) => {
+                let worker = || [("stepfleet.worker_id", self.context.shared.config.worker.to_string())];
+                trace::end(trace::begin(), Stage::Deliver, &action.namespace, &action.action_id, worker);
                 self.route(action);
                 // The ledger has the action: it needs no custody beyond this point.
                 self.lane(lane).ack(place).await;

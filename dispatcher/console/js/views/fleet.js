@@ -5,6 +5,7 @@ import { duration, number } from '../format.js';
 import { parseMetrics, quantile, sum } from '../metrics.js';
 import { usePoll } from '../poll.js';
 import { toast } from '../ui/toasts.js';
+import { DeadLetters } from './dead.js';
 import { Button, Dialog, Empty, Id, ProblemBox, Skeleton } from '../ui/parts.js';
 
 const POLL_MS = 3000;
@@ -124,5 +125,5 @@ export const Fleet = ({ health }) => html`
   <div class="page fleet"><div class="page-head"><h1>Fleet</h1></div>
     ${health.error && html`<${ProblemBox} error=${health.error} retry=${health.refresh} floating=${Boolean(health.data)} />`}
     <${Pulse} health=${health} />
-    <div class="fleet-grid"><div class="stack"><${Health} health=${health} /><${Measures} /></div><div class="stack"><${Shards} /><${Workers} /></div></div>
+    <div class="fleet-grid"><div class="stack"><${Health} health=${health} /><${Measures} /></div><div class="stack"><${Shards} /><${Workers} /><${DeadLetters} /></div></div>
   </div>`;

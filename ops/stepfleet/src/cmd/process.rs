@@ -6,7 +6,7 @@ use std::path::Path;
 use anyhow::{Context, Result, bail};
 use host::config::Config;
 use host::metrics::Metrics;
-use host::{signals, telemetry};
+use host::{signals, telemetry, trace};
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
@@ -21,6 +21,7 @@ pub async fn run(config: &Config, part: Part, ready: impl FnOnce(&Fleet) -> Resu
     if let Ok(filter) = telemetry::parse_filter(&config.log) {
         telemetry::start(filter);
     }
+    trace::start("stepfleet").map_err(anyhow::Error::msg)?;
     let metrics = Metrics::install().context("the metrics recorder")?;
     let stop = CancellationToken::new();
     signals::watch(stop.clone()).context("the signal handlers")?;
@@ -41,6 +42,7 @@ pub async fn until_done(fleet: Fleet, stop: CancellationToken) -> Result<()> {
         () = until_drained(drained) => tracing::info!("drained; nothing is left to do here"),
     }
     fleet.stop().await;
+    trace::flush().await;
     if failed.is_cancelled() {
         bail!("a part of the fleet broke down; the log says which. Nothing that was accepted is lost: start it again");
     }

@@ -8,7 +8,7 @@ use clap::Args;
 use host::config::Config;
 use host::datadir::DataDir;
 use host::metrics::Metrics;
-use host::{signals, telemetry};
+use host::{signals, telemetry, trace};
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
@@ -60,6 +60,7 @@ impl Up {
         if let Ok(filter) = telemetry::parse_filter(&config.log) {
             telemetry::start(filter);
         }
+        trace::start("stepfleet").map_err(anyhow::Error::msg)?;
         let metrics = Metrics::install().context("the metrics recorder")?;
         let stop = CancellationToken::new();
         signals::watch(stop.clone()).context("the signal handlers")?;

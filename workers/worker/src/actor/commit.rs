@@ -3,11 +3,12 @@
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use domain::commit::{Commit, CommitResult};
 use domain::ports::Notice;
 use futures::FutureExt;
+use host::trace::{self, Stage};
 use schemas::telemetry::metric;
 use tokio::time::Instant;
 
@@ -81,7 +82,7 @@ impl Live {
 /// Commits, for as long as it takes; then lets the notices out.
 async fn commit_durably(context: Arc<ShardContext>, commit: Commit) -> Flow {
     let deps = &context.shared.deps;
-    let started = Instant::now();
+    let (started, begun) = (Instant::now(), trace::begin());
     let mut attempt = 0;
     loop {
         let failure = match deps.commits.commit(&context.shared.config.worker, vec![commit.clone()]).await {
@@ -90,6 +91,7 @@ async fn commit_durably(context: Arc<ShardContext>, commit: Commit) -> Flow {
                     metrics::histogram!(metric::COMMIT_SECONDS).record(started.elapsed().as_secs_f64());
                     metrics::counter!(metric::STEPS).increment(commit.entry.steps.len() as u64);
                     metrics::counter!(metric::ACTIONS_PROCESSED).increment(commit.settled.len() as u64);
+                    note_applied(&context, begun, &commit);
                     let_out(&context, &commit, &follow_ups).await;
                     return Ok(());
                 }
@@ -113,6 +115,19 @@ async fn commit_durably(context: Arc<ShardContext>, commit: Commit) -> Flow {
             return Err(Exit::HandedOver);
         }
         tokio::time::sleep(Duration::from_millis(domain::retry::STORE.delay_ms(attempt).unwrap_or(1_000))).await;
+    }
+}
+
+/// Notes in the trace of each action that this commit has settled it.
+fn note_applied(context: &ShardContext, begun: Option<SystemTime>, commit: &Commit) {
+    for settled in &commit.settled {
+        trace::end(begun, Stage::Apply, &commit.key.namespace, &settled.action_id, || {
+            [
+                ("stepfleet.session_id", commit.key.session_id.to_string()),
+                ("stepfleet.outcome", settled.outcome.as_str().to_owned()),
+                ("stepfleet.worker_id", context.shared.config.worker.to_string()),
+            ]
+        });
     }
 }
 
