@@ -103,7 +103,7 @@ pub(super) fn json<T: DeserializeOwned>(row: &PgRow, column: &str) -> Result<T, 
     serde_json::from_str(get(row, column)?).map_err(|error| bad_value(column, error))
 }
 
-fn raw_json(row: &PgRow, column: &str) -> Result<Json, Failure> {
+pub(super) fn raw_json(row: &PgRow, column: &str) -> Result<Json, Failure> {
     Json::parse(get(row, column)?).map_err(|error| bad_value(column, error))
 }
 

@@ -69,7 +69,7 @@ pub(super) fn json<T: DeserializeOwned>(row: &SqliteRow, column: &str) -> Result
     serde_json::from_str(get(row, column)?).map_err(|error| bad_value(column, error))
 }
 
-fn raw_json(row: &SqliteRow, column: &str) -> Result<Json, Failure> {
+pub(super) fn raw_json(row: &SqliteRow, column: &str) -> Result<Json, Failure> {
     Json::parse(get(row, column)?).map_err(|error| bad_value(column, error))
 }
 
