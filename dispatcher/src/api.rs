@@ -4,6 +4,7 @@ pub mod actions;
 pub mod agents;
 pub mod control;
 pub mod dead;
+pub mod definitions;
 pub mod events;
 pub mod fleet;
 pub mod health;

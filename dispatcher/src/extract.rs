@@ -7,7 +7,7 @@ use axum::extract::rejection::PathRejection;
 use axum::extract::{FromRequest, FromRequestParts, Path, Request};
 use axum::http::HeaderMap;
 use axum::http::request::Parts;
-use schemas::id::IdError;
+use schemas::id::{DefinitionId, IdError};
 use schemas::limits::ACTION_BYTES_MAX;
 use schemas::problem::Code;
 use serde_json::Value;
@@ -29,6 +29,27 @@ where
         let path: Result<Path<String>, PathRejection> = Path::from_request_parts(parts, state).await;
         let Path(text) = path.map_err(|_| Refused::field("id", "in the path must be one id in UTF-8"))?;
         text.parse().map(Self).map_err(|error: IdError| Refused::field("id", format!("in the path {error}")))
+    }
+}
+
+/// The id and the version in the path.
+#[derive(Debug)]
+pub struct PathVersion {
+    pub id: DefinitionId,
+    pub version: u64,
+}
+
+impl<S: Send + Sync> FromRequestParts<S> for PathVersion {
+    type Rejection = Refused;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Refused> {
+        let path: Result<Path<(String, String)>, PathRejection> = Path::from_request_parts(parts, state).await;
+        let Path((id, version)) = path.map_err(|_| Refused::field("id", "in the path must be one id in UTF-8"))?;
+        let id = id.parse().map_err(|error: IdError| Refused::field("id", format!("in the path {error}")))?;
+        let number = version.parse().ok().filter(|version| *version > 0);
+        let version =
+            number.ok_or_else(|| Refused::field("version", "in the path must be a whole number from 1 on"))?;
+        Ok(Self { id, version })
     }
 }
 

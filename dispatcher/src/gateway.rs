@@ -4,7 +4,9 @@ use std::ops::Deref;
 use std::sync::Arc;
 use std::time::{Duration, UNIX_EPOCH};
 
-use domain::ports::{Archive, Clock, DeadLetters, Effects, Journal, Leases, Ledger, Live, Queue, Sessions, Tokens};
+use domain::ports::{
+    Archive, Clock, DeadLetters, Definitions, Effects, Journal, Leases, Ledger, Live, Queue, Sessions, Tokens,
+};
 use host::secret::Secret;
 use schemas::action::Action;
 use schemas::limits::STREAMS_MAX;
@@ -25,6 +27,7 @@ pub struct Deps {
     pub archive: Arc<dyn Archive>,
     pub leases: Arc<dyn Leases>,
     pub tokens: Arc<dyn Tokens>,
+    pub definitions: Arc<dyn Definitions>,
     pub queue: Arc<dyn Queue>,
     pub dead: Arc<dyn DeadLetters>,
     pub live: Arc<dyn Live>,

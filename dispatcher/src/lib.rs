@@ -11,6 +11,7 @@ mod assets;
 mod auth;
 mod bulk;
 mod caller;
+mod define;
 mod extract;
 mod gateway;
 mod ingress;

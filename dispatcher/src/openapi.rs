@@ -6,7 +6,7 @@ use axum::http::header;
 use axum::response::IntoResponse;
 use axum::routing::get;
 use schemas::problem::Code;
-use schemas::{action, api, event, frame, problem, record, request, session};
+use schemas::{action, api, definition, event, frame, problem, record, request, session};
 use utoipa::openapi::content::Content;
 use utoipa::openapi::path::{HttpMethod, Operation, OperationBuilder, Parameter, ParameterBuilder, ParameterIn};
 use utoipa::openapi::request_body::RequestBodyBuilder;
@@ -43,6 +43,25 @@ use crate::routes::{self, Param, Route, Verb};
         api::WhyLink,
         api::AgentView,
         api::AgentPage,
+        api::DefinitionView,
+        api::DefinitionPage,
+        api::VersionView,
+        api::VersionPage,
+        api::DefinitionChange,
+        api::DefinitionWritten,
+        api::FieldChange,
+        api::DefinitionItem,
+        api::DefinitionsAnswer,
+        definition::DefinitionKind,
+        definition::Library,
+        definition::Project,
+        definition::ModelProfile,
+        definition::PromptSpec,
+        definition::ActionDef,
+        definition::Task,
+        definition::Tool,
+        definition::Persona,
+        definition::Agent,
         api::SessionFilter,
         api::BulkBody,
         api::BulkAnswer,
@@ -124,15 +143,16 @@ fn operation(route: &Route) -> Operation {
         operation = operation.parameter(parameter(name, about, place));
     }
     if let Some(schema) = route.body {
-        let content = Content::new(Some(reference(schema)));
+        let content = Content::new(Some(one_or_list(schema)));
         let body = RequestBodyBuilder::new().content("application/json", content);
         let required = if schema == "ReasonPayload" { Required::False } else { Required::True };
         operation = operation.request_body(Some(body.required(Some(required)).build()));
     }
     let (status, media_type, schema) = route.answer;
     operation = operation.response(status.to_string(), good(media_type, schema));
-    if route.path == "/health" {
-        operation = operation.response("503", good(media_type, schema));
+    let also = if route.path == "/health" { Some(503) } else { route.also };
+    if let Some(also) = also {
+        operation = operation.response(also.to_string(), good(media_type, schema));
     }
     for (status, codes) in refusals(route) {
         operation = operation.response(status.to_string(), bad(&codes));
@@ -165,12 +185,8 @@ fn refusals(route: &Route) -> std::collections::BTreeMap<u16, Vec<Code>> {
 }
 
 fn good(media_type: &str, schema: Option<&str>) -> Response {
-    let content = match schema.map(|name| (name, name.strip_prefix('[').and_then(|name| name.strip_suffix(']')))) {
-        Some((_, Some(item))) => {
-            let array = ArrayBuilder::new().items(Ref::from_schema_name(item)).build();
-            Content::new(Some(RefOr::T(Schema::Array(array))))
-        }
-        Some((name, None)) => Content::new(Some(reference(name))),
+    let content = match schema {
+        Some(name) => Content::new(Some(one_or_list(name))),
         None if media_type == "application/json" => Content::new(Some(RefOr::T(Schema::Object(Object::new())))),
         None => Content::new(Some(String::schema())),
     };
@@ -182,6 +198,14 @@ fn bad(codes: &[Code]) -> Response {
     let names: Vec<&str> = codes.iter().map(|code| code.as_str()).collect();
     let content = Content::new(Some(reference("Problem")));
     ResponseBuilder::new().description(names.join(", ")).content(PROBLEM_JSON, content).build()
+}
+
+/// `[Name]` is a list of `Name`.
+fn one_or_list(schema: &str) -> RefOr<Schema> {
+    match schema.strip_prefix('[').and_then(|name| name.strip_suffix(']')) {
+        Some(item) => RefOr::T(Schema::Array(ArrayBuilder::new().items(Ref::from_schema_name(item)).build())),
+        None => reference(schema),
+    }
 }
 
 fn reference(schema: &str) -> RefOr<Schema> {

@@ -40,6 +40,8 @@ pub struct Route {
     pub body: Option<&'static str>,
     /// Status, media type and, for JSON, schema of a good answer.
     pub answer: (u16, &'static str, Option<&'static str>),
+    /// Another status that a good answer may have.
+    pub also: Option<u16>,
     pub refusals: Vec<Code>,
     handler: MethodRouter<Gateway>,
 }
@@ -63,6 +65,7 @@ impl Route {
             params: Vec::new(),
             body: None,
             answer: (200, "application/json", None),
+            also: None,
             refusals: Vec::new(),
             handler,
         }
@@ -110,6 +113,12 @@ impl Route {
         self
     }
 
+    /// The same answer under another status.
+    pub fn also_answers(mut self, status: u16) -> Self {
+        self.also = Some(status);
+        self
+    }
+
     pub fn answers_text(mut self, status: u16, media_type: &'static str) -> Self {
         self.answer = (status, media_type, None);
         self
@@ -133,6 +142,7 @@ pub fn table() -> Vec<Route> {
         api::control::routes(),
         api::sessions::routes(),
         api::agents::routes(),
+        api::definitions::routes(),
         api::steps::routes(),
         api::events::routes(),
         api::socket::routes(),

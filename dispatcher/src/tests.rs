@@ -5,6 +5,7 @@ mod auth;
 mod bulk;
 mod control;
 mod dead;
+mod definitions;
 mod docs;
 mod fleet;
 mod hostile;

@@ -1,7 +1,9 @@
 //! Rows as clients read them.
 
+use domain::action::hash::hex;
+use domain::ports::DefinitionRow;
 use domain::time::rfc3339;
-use schemas::api::SessionView;
+use schemas::api::{DefinitionView, SessionView};
 use schemas::session::SessionRow;
 
 pub fn session_view(row: &SessionRow) -> SessionView {
@@ -25,5 +27,17 @@ pub fn session_view(row: &SessionRow) -> SessionView {
         started_at: head.started_at_ms.map(rfc3339),
         updated_at: rfc3339(head.updated_at_ms),
         last_offset: head.next_offset.saturating_sub(1),
+    }
+}
+
+pub fn definition_view(row: &DefinitionRow) -> DefinitionView {
+    DefinitionView {
+        kind: row.kind,
+        id: row.id.clone(),
+        version: row.version,
+        content_hash: hex(&row.content_hash),
+        created_at: rfc3339(row.created_at_ms),
+        updated_at: rfc3339(row.updated_at_ms),
+        definition: row.content.clone(),
     }
 }

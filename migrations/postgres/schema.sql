@@ -26,6 +26,28 @@ TABLE actions WITH (fillfactor=80, autovacuum_vacuum_scale_factor=0.02, autovacu
   CREATE INDEX actions_pending ON actions USING btree (shard, namespace, session_id, lane, session_seq) WHERE (processed_at_ms IS NULL)
   CREATE INDEX actions_processed ON actions USING btree (processed_at_ms) WHERE (processed_at_ms IS NOT NULL)
   CREATE INDEX actions_unpublished ON actions USING btree (accepted_at_ms, session_seq) WHERE ((processed_at_ms IS NULL) AND (published_at_ms IS NULL))
+TABLE definition_versions
+  namespace text COLLATE "C" NOT NULL
+  kind text COLLATE "C" NOT NULL
+  id text COLLATE "C" NOT NULL
+  version bigint NOT NULL
+  content_hash bytea NOT NULL
+  content text NOT NULL
+  created_at_ms bigint NOT NULL
+  CHECK ((length(content_hash) = 32))
+  PRIMARY KEY (namespace, kind, id, version)
+TABLE definitions
+  namespace text COLLATE "C" NOT NULL
+  kind text COLLATE "C" NOT NULL
+  id text COLLATE "C" NOT NULL
+  version bigint NOT NULL
+  name text NOT NULL
+  library_id text COLLATE "C"
+  project_ids jsonb NOT NULL
+  bytes bigint NOT NULL
+  created_at_ms bigint NOT NULL
+  PRIMARY KEY (namespace, kind, id)
+  CHECK ((version > 0))
 TABLE effects WITH (fillfactor=80, autovacuum_vacuum_scale_factor=0.05)
   namespace text COLLATE "C" NOT NULL
   session_id text COLLATE "C" NOT NULL

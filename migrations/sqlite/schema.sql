@@ -24,6 +24,30 @@ CREATE TABLE actions (
     CHECK (processed_at_ms IS NOT NULL OR (session_id IS NOT NULL AND shard IS NOT NULL AND session_seq > 0))
 ) STRICT;
 
+CREATE TABLE definition_versions (
+    namespace     TEXT    NOT NULL,
+    kind          TEXT    NOT NULL,
+    id            TEXT    NOT NULL,
+    version       INTEGER NOT NULL,
+    content_hash  BLOB    NOT NULL CHECK (length(content_hash) = 32),
+    content       TEXT    NOT NULL,
+    created_at_ms INTEGER NOT NULL,
+    PRIMARY KEY (namespace, kind, id, version)
+) STRICT;
+
+CREATE TABLE definitions (
+    namespace     TEXT    NOT NULL,
+    kind          TEXT    NOT NULL,
+    id            TEXT    NOT NULL,
+    version       INTEGER NOT NULL CHECK (version > 0),
+    name          TEXT    NOT NULL,
+    library_id    TEXT,
+    project_ids   TEXT    NOT NULL,
+    bytes         INTEGER NOT NULL,
+    created_at_ms INTEGER NOT NULL,
+    PRIMARY KEY (namespace, kind, id)
+) STRICT, WITHOUT ROWID;
+
 CREATE TABLE effects (
     namespace     TEXT NOT NULL,
     session_id    TEXT NOT NULL,

@@ -3,9 +3,10 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use crate::definition::DefinitionKind;
 use crate::event::EventKind;
 use crate::frame::StepToken;
-use crate::id::{ActionId, AgentId, ConversationId, SessionId, Shard};
+use crate::id::{ActionId, AgentId, ConversationId, DefinitionId, SessionId, Shard};
 use crate::json::Json;
 use crate::record::StepStatus;
 use crate::session::{Cause, SessionSpec, SessionStatus, StopReason};
@@ -111,18 +112,119 @@ pub struct WhyLink {
     pub until: Option<String>,
 }
 
-/// Agents with their newest session.
+/// An agent that is defined, or has sessions, or both.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 pub struct AgentView {
     pub agent_id: AgentId,
-    pub latest: SessionView,
+    /// Its newest session; null before the first.
+    pub latest: Option<SessionView>,
     pub sessions: u64,
+    /// Its definition; absent if nobody wrote one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub definition: Option<DefinitionView>,
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 pub struct AgentPage {
     pub items: Vec<AgentView>,
     pub next_cursor: Option<String>,
+}
+
+/// A definition as it is now, or as a version had it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct DefinitionView {
+    pub kind: DefinitionKind,
+    pub id: DefinitionId,
+    /// From 1 on. Of kinds that are updated in place it counts the changes.
+    pub version: u64,
+    /// SHA-256 of the canonical JSON of `definition`, hexadecimal.
+    pub content_hash: String,
+    pub created_at: String,
+    pub updated_at: String,
+    /// Its content, with all defaults.
+    pub definition: Json,
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
+pub struct DefinitionPage {
+    pub items: Vec<DefinitionView>,
+    pub next_cursor: Option<String>,
+}
+
+/// A version without its content.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct VersionView {
+    pub version: u64,
+    pub content_hash: String,
+    pub created_at: String,
+}
+
+/// Versions, newest first.
+#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
+pub struct VersionPage {
+    pub items: Vec<VersionView>,
+    pub next_cursor: Option<String>,
+}
+
+/// What a write makes of a definition.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum DefinitionChange {
+    Created,
+    Updated,
+    Unchanged,
+}
+
+impl DefinitionChange {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Created => "created",
+            Self::Updated => "updated",
+            Self::Unchanged => "unchanged",
+        }
+    }
+}
+
+/// Answer to the write of one definition.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct DefinitionWritten {
+    pub kind: DefinitionKind,
+    pub id: DefinitionId,
+    /// The version that has this content.
+    pub version: u64,
+    pub content_hash: String,
+    pub change: DefinitionChange,
+    /// Of a dry run: which fields would change.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub fields: Vec<FieldChange>,
+}
+
+/// One field that differs. `from` is absent where it is added, `to` where it is removed.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct FieldChange {
+    /// Path of the field, as in `constraints.max_moves_per_turn`.
+    pub field: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub from: Option<Json>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub to: Option<Json>,
+}
+
+/// One definition of a list to write.
+#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct DefinitionItem {
+    pub kind: DefinitionKind,
+    /// As the body of a write of this kind; the id is needed here.
+    pub definition: Json,
+}
+
+/// Answer to a list of definitions: all of them are written, or none.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct DefinitionsAnswer {
+    pub dry_run: bool,
+    /// In the order of the request.
+    pub items: Vec<DefinitionWritten>,
 }
 
 /// Which sessions a bulk action means. All given conditions must hold.

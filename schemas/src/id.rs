@@ -116,6 +116,10 @@ id_type!(
     ConversationId
 );
 id_type!(
+    /// A definition of one kind: a persona, a tool and so on.
+    DefinitionId
+);
+id_type!(
     /// One process start of a worker. A restart is another worker (DESIGN 4).
     WorkerId
 );

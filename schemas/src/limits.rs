@@ -116,3 +116,30 @@ pub const STREAM_POLL_MS: u64 = 5_000;
 pub const STREAM_STALL_MS: u64 = 30_000;
 /// Longest handling of a request that is not a stream.
 pub const REQUEST_MS_MAX: u64 = 30_000;
+
+/// Content of one definition, as it is stored.
+pub const DEFINITION_BYTES_MAX: usize = 128 << 10;
+/// Definitions of one write: they are one transaction.
+pub const DEFINITIONS_MAX: usize = 200;
+/// Name of a definition.
+pub const NAME_BYTES_MAX: usize = 128;
+pub const DESCRIPTION_BYTES_MAX: usize = 4_096;
+/// Prompts and templates.
+pub const PROMPT_BYTES_MAX: usize = 64 << 10;
+/// Expressions of mappings and conditions (SPEC 4.4).
+pub const EXPRESSION_CHARS_MAX: usize = 10_000;
+/// Entries of a list or mapping within a definition.
+pub const ENTRIES_MAX: usize = 100;
+/// Steps of one task.
+pub const TASK_STEPS_MAX: usize = 100;
+/// JSON Schemas: nesting, and schemas within a schema.
+pub const SCHEMA_DEPTH_MAX: usize = 32;
+pub const SCHEMA_NODES_MAX: usize = 2_000;
+pub const PATTERN_CHARS_MAX: usize = 1_000;
+/// Tries of an operation, and the longest waits between and for them.
+pub const ATTEMPTS_MAX: u64 = 20;
+pub const RETRY_DELAY_MS_MAX: u64 = 3_600_000;
+/// One day.
+pub const OPERATION_MS_MAX: u64 = 86_400_000;
+/// Thirty days.
+pub const APPROVAL_S_MAX: u64 = 2_592_000;

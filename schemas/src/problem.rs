@@ -82,6 +82,8 @@ codes! {
     SessionNotFound = "session_not_found", 404, "There is no such session";
     ActionNotFound = "action_not_found", 404, "There is no such action";
     AgentNotFound = "agent_not_found", 404, "The agent has no session";
+    DefinitionInvalid = "definition_invalid", 422, "A definition is not valid";
+    DefinitionNotFound = "definition_not_found", 404, "There is no such definition";
     WrongAgent = "wrong_agent", 409, "The session belongs to another agent";
     SessionEnded = "session_ended", 409, "The session has ended";
     SessionExists = "session_exists", 409, "The session exists already";

@@ -9,6 +9,8 @@ import { useStore } from './store.js';
 import { nextTheme, theme } from './theme-choice.js';
 import { Icon, Mark } from './ui/icons.js';
 import { Toasts } from './ui/toasts.js';
+import { DefinitionPage } from './views/definition.js';
+import { Definitions } from './views/definitions.js';
 import { Fleet } from './views/fleet.js';
 import { Help } from './views/help.js';
 import { Login } from './views/login.js';
@@ -16,6 +18,8 @@ import { SessionPage } from './views/session.js';
 import { Sessions } from './views/sessions.js';
 
 const HEALTH_MS = 5000;
+/** Of the views that show no one thing; those name it themselves. */
+const TITLES = { sessions: 'Sessions', definitions: 'Definitions', fleet: 'Fleet' };
 const THEME_WORDS = { auto: 'as the system', light: 'light', dark: 'dark' };
 
 /** Health in two words, linked to the fleet. */
@@ -33,7 +37,8 @@ function TopBar({ view, health, onHelp }) {
     <header class="top">
       <a class="brand" href=${list} aria-label="Stepfleet, sessions"><${Mark} /><span>Stepfleet</span></a>
       <nav aria-label="Views">
-        <a href=${list} aria-current=${view === 'fleet' ? undefined : 'page'}>Sessions</a>
+        <a href=${list} aria-current=${view === 'sessions' || view === 'session' ? 'page' : undefined}>Sessions</a>
+        <a href="#/definitions" aria-current=${view === 'definitions' || view === 'definition' ? 'page' : undefined}>Definitions</a>
         <a href="#/fleet" aria-current=${view === 'fleet' ? 'page' : undefined}>Fleet</a>
       </nav>
       <${HealthChip} health=${health.data} error=${health.error} />
@@ -50,17 +55,18 @@ function TopBar({ view, health, onHelp }) {
 }
 
 function Shell() {
-  const { view, id, query } = useStore(route);
+  const { view, kind, id, query } = useStore(route);
   const [help, setHelp] = useState(false);
   const health = usePoll((signal) => request('/health', { signal, accept: [503] }), HEALTH_MS, []);
   useKeys({
     '?': () => setHelp(true),
     1: () => go(lastList.get()),
     2: () => go('#/fleet'),
+    3: () => go('#/definitions'),
     t: nextTheme,
   });
   useEffect(() => {
-    if (view !== 'session') document.title = view === 'fleet' ? 'Fleet · Stepfleet' : 'Sessions · Stepfleet';
+    if (TITLES[view]) document.title = `${TITLES[view]} · Stepfleet`;
   }, [view]);
   return html`
     <a class="skip" href="#main" onClick=${(event) => { event.preventDefault(); document.getElementById('main').focus(); }}>Skip to content</a>
@@ -68,6 +74,8 @@ function Shell() {
     <main id="main" tabindex="-1">
       ${view === 'fleet' ? html`<${Fleet} health=${health} />`
     : view === 'session' ? html`<${SessionPage} key=${id} id=${id} />`
+    : view === 'definitions' ? html`<${Definitions} kind=${kind} />`
+    : view === 'definition' ? html`<${DefinitionPage} key=${`${kind}/${id}`} kind=${kind} id=${id} />`
       : html`<${Sessions} query=${query} />`}
     </main>
     ${help && html`<${Help} onClose=${() => setHelp(false)} />`}`;

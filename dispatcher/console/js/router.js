@@ -1,31 +1,37 @@
-/** Addresses of the views: `#/sessions?status=running`, `#/sessions/<id>`, `#/fleet`. */
+/** Addresses of the views: `#/sessions?status=running`, `#/sessions/<id>`, `#/definitions/<kind>/<id>`, `#/fleet`. */
 import { createStore } from './store.js';
 
-/** @typedef {{view: 'sessions'|'session'|'fleet', id: string|null, query: URLSearchParams}} Route */
+/** @typedef {{view: 'sessions'|'session'|'definitions'|'definition'|'fleet', kind: string|null, id: string|null, query: URLSearchParams}} Route */
+
+const decoded = (text) => {
+  try { return decodeURIComponent(text); } catch { return text; /* the server will say that it is no id */ }
+};
 
 /** @returns {Route} */
 function parse() {
   const [path, query = ''] = location.hash.replace(/^#/, '').split('?');
-  const [, view = '', id = ''] = path.split('/');
+  const [, view = '', first = '', second = ''] = path.split('/');
   const given = new URLSearchParams(query);
-  if (view === 'fleet') return { view: 'fleet', id: null, query: given };
-  if (view === 'sessions' && id) {
-    let name = id;
-    try { name = decodeURIComponent(id); } catch { /* the server will say that it is no id */ }
-    return { view: 'session', id: name, query: given };
-  }
-  return { view: 'sessions', id: null, query: given };
+  const route = (name, kind = null, id = null) => ({ view: name, kind, id, query: given });
+  if (view === 'fleet') return route('fleet');
+  if (view === 'definitions' && second) return route('definition', decoded(first), decoded(second));
+  if (view === 'definitions') return route('definitions', decoded(first));
+  if (view === 'sessions' && first) return route('session', null, decoded(first));
+  return route('sessions');
 }
 
 export const route = createStore(parse());
 addEventListener('hashchange', () => {
   const next = parse();
-  const moved = next.view !== route.get().view || next.id !== route.get().id;
+  const moved = next.view !== route.get().view || next.kind !== route.get().kind || next.id !== route.get().id;
   route.set(next);
   if (moved) scrollTo(0, 0);
 });
 
 export const toSession = (id) => `#/sessions/${encodeURIComponent(id)}`;
+
+export const toDefinitions = (kind) => `#/definitions/${encodeURIComponent(kind)}`;
+export const toDefinition = (kind, id) => `${toDefinitions(kind)}/${encodeURIComponent(id)}`;
 
 /** Address of the list as it was last filtered, for the way back. */
 export const lastList = createStore('#/sessions');

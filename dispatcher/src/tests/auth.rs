@@ -14,6 +14,34 @@ use super::world::{ACT, ADMIN, OPERATE, READ, World, request, token_row};
 use crate::Config;
 use crate::routes::{self, Verb};
 
+/// Nouns of definitions, and the name of their id in a path.
+const DEFINITIONS: [[&str; 4]; 9] = [
+    ["/api/libraries", "/api/libraries/{id}", "/api/libraries/{id}/versions", "/api/libraries/{id}/versions/{v}"],
+    ["/api/projects", "/api/projects/{id}", "/api/projects/{id}/versions", "/api/projects/{id}/versions/{v}"],
+    [
+        "/api/model-profiles",
+        "/api/model-profiles/{id}",
+        "/api/model-profiles/{id}/versions",
+        "/api/model-profiles/{id}/versions/{v}",
+    ],
+    ["/api/personas", "/api/personas/{id}", "/api/personas/{id}/versions", "/api/personas/{id}/versions/{v}"],
+    ["/api/tools", "/api/tools/{id}", "/api/tools/{id}/versions", "/api/tools/{id}/versions/{v}"],
+    ["/api/agents", "/api/agents/{agent_id}", "/api/agents/{agent_id}/versions", "/api/agents/{agent_id}/versions/{v}"],
+    ["/api/tasks", "/api/tasks/{id}", "/api/tasks/{id}/versions", "/api/tasks/{id}/versions/{v}"],
+    [
+        "/api/action-defs",
+        "/api/action-defs/{id}",
+        "/api/action-defs/{id}/versions",
+        "/api/action-defs/{id}/versions/{v}",
+    ],
+    [
+        "/api/prompt-specs",
+        "/api/prompt-specs/{id}",
+        "/api/prompt-specs/{id}/versions",
+        "/api/prompt-specs/{id}/versions/{v}",
+    ],
+];
+
 /// What each route must ask for; written down apart from the table that it checks.
 fn expected() -> BTreeMap<(&'static str, &'static str), Option<Scope>> {
     let read = [
@@ -62,6 +90,11 @@ fn expected() -> BTreeMap<(&'static str, &'static str), Option<Scope>> {
     for path in ["/api/dead/{id}/redrive", "/api/dead/{id}/drop"] {
         expected.insert(("POST", path), Some(Scope::Admin));
     }
+    for paths in DEFINITIONS {
+        expected.extend(paths.map(|path| (("GET", path), Some(Scope::Read))));
+        expected.insert(("POST", paths[0]), Some(Scope::Operate));
+    }
+    expected.insert(("POST", "/api/definitions"), Some(Scope::Operate));
     expected
 }
 
@@ -85,7 +118,8 @@ async fn every_route_refuses_who_has_no_token_or_too_narrow_a_one() {
     let world = World::new().await;
     for ((verb, path), scope) in expected() {
         let verb: Method = verb.parse().unwrap();
-        let address = path.replace("{id}", "s1").replace("{agent_id}", "a1").replace("{code}", "internal");
+        let address =
+            path.replace("{id}", "s1").replace("{agent_id}", "a1").replace("{code}", "internal").replace("{v}", "1");
         let send = |token: &'static str| world.send(request(verb.clone(), &address, token, Body::from("{}")));
         let Some(scope) = scope else {
             assert_eq!(send("").await.status, StatusCode::OK, "{path}");

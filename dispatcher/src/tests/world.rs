@@ -108,6 +108,7 @@ impl World {
             archive: Arc::new(archive.clone()),
             leases: Arc::new(store.clone()),
             tokens: Arc::new(store.clone()),
+            definitions: Arc::new(store.clone()),
             queue: Arc::new(queue.clone()),
             dead: Arc::new(dead.clone()),
             live: Arc::new(live.clone()),

@@ -91,6 +91,10 @@ pub enum Command {
     /// What became of an action
     #[command(visible_alias = "actions")]
     Action(cmd::action::Action),
+    /// Write definitions of agents, tools and so on from files
+    Apply(cmd::apply::Apply),
+    /// Show definitions
+    Get(cmd::get::Get),
     /// Shards: owner, epoch, backlog
     Shards,
     /// Workers and the shards they own

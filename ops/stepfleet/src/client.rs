@@ -11,6 +11,18 @@ use serde_json::Value;
 use crate::cli::Target;
 use crate::datadir_files::{ADDRESS_FILE, TOKEN_FILE};
 
+/// A request that the fleet refused, with what it said.
+#[derive(Debug)]
+pub struct Refusal(pub Problem);
+
+impl std::error::Error for Refusal {}
+
+impl std::fmt::Display for Refusal {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&told(&self.0))
+    }
+}
+
 /// Speaks to one fleet with one token.
 #[derive(Debug, Clone)]
 pub struct Client {
@@ -83,7 +95,7 @@ impl Client {
         }
         let body = response.bytes().await.unwrap_or_default();
         match serde_json::from_slice::<Problem>(&body) {
-            Ok(problem) => bail!("{}", told(&problem)),
+            Ok(problem) => Err(Refusal(problem).into()),
             Err(_) => bail!("{} answered {status}: {}", self.base, String::from_utf8_lossy(&body)),
         }
     }

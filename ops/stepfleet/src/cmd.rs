@@ -1,6 +1,7 @@
 //! The commands, one file each.
 
 pub mod action;
+pub mod apply;
 pub mod control;
 pub mod create;
 pub mod dead;
@@ -8,6 +9,7 @@ pub mod destroy;
 pub mod dispatcher;
 pub mod doctor;
 pub mod drain;
+pub mod get;
 pub mod health;
 pub mod input;
 pub mod interrupt;

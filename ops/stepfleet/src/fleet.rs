@@ -188,6 +188,7 @@ fn gateway_deps(parts: &Parts, config: &Config, metrics: Metrics) -> dispatcher:
         journal: parts.store.journal.clone(),
         leases: parts.store.leases.clone(),
         tokens: parts.store.tokens.clone(),
+        definitions: parts.store.definitions.clone(),
         dead: parts.dead.clone(),
         archive: parts.archive.clone(),
         queue: parts.queue.clone(),

@@ -108,6 +108,8 @@ async fn operate(command: Command, client: &Client, out: Output) -> anyhow::Resu
         Command::Input(input) => input.run(client, out).await,
         Command::Destroy(destroy) => destroy.run(client, out).await,
         Command::Action(action) => action.run(client, out).await,
+        Command::Apply(apply) => apply.run(client, out).await,
+        Command::Get(get) => get.run(client, out).await,
         Command::Shards => cmd::shards::run(client, out).await,
         Command::Workers => cmd::workers::run(client, out).await,
         Command::Drain(drain) => drain.run(client, out).await,

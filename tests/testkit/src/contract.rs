@@ -4,11 +4,12 @@
 use std::any::Any;
 use std::sync::Arc;
 
-use domain::ports::{Commits, Journal, Leases, Ledger, Sessions, Tokens};
+use domain::ports::{Commits, Definitions, Journal, Leases, Ledger, Sessions, Tokens};
 
 pub mod archive;
 pub mod build;
 pub mod commits;
+pub mod definitions;
 pub mod journal;
 pub mod leases;
 pub mod ledger;
@@ -28,6 +29,7 @@ pub struct Ports {
     pub journal: Arc<dyn Journal>,
     pub leases: Arc<dyn Leases>,
     pub tokens: Arc<dyn Tokens>,
+    pub definitions: Arc<dyn Definitions>,
     /// What must live as long as the store: a temporary directory, say.
     pub guard: Option<Arc<dyn Any + Send + Sync>>,
 }
@@ -36,7 +38,7 @@ impl Ports {
     /// All ports of one value.
     pub fn of<S>(store: S) -> Self
     where
-        S: Ledger + Sessions + Commits + Journal + Leases + Tokens + 'static,
+        S: Ledger + Sessions + Commits + Journal + Leases + Tokens + Definitions + 'static,
     {
         let store = Arc::new(store);
         Self {
@@ -45,7 +47,8 @@ impl Ports {
             commits: store.clone(),
             journal: store.clone(),
             leases: store.clone(),
-            tokens: store,
+            tokens: store.clone(),
+            definitions: store,
             guard: None,
         }
     }
@@ -59,4 +62,5 @@ pub async fn all(make: impl AsyncFn() -> Ports) {
     journal::suite(&make).await;
     leases::suite(&make).await;
     tokens::suite(&make).await;
+    definitions::suite(&make).await;
 }

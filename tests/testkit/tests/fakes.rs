@@ -41,6 +41,11 @@ async fn tokens() {
     contract::tokens::suite(&ports).await;
 }
 
+#[tokio::test(start_paused = true)]
+async fn definitions() {
+    contract::definitions::suite(&ports).await;
+}
+
 struct Anybody(FaultyQueue);
 
 #[async_trait]

@@ -3,6 +3,7 @@
 pub mod action;
 pub mod audit;
 pub mod commit;
+pub mod definition;
 pub mod digest;
 pub mod effect;
 pub mod failure;

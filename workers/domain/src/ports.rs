@@ -7,6 +7,7 @@ pub mod archive;
 pub mod clock;
 pub mod commits;
 pub mod dead;
+pub mod definitions;
 pub mod effects;
 pub mod journal;
 pub mod leases;
@@ -20,6 +21,10 @@ pub use archive::{Archive, ArchiveBatch, EventRow, StepPlace, StepQuery, Waterma
 pub use clock::Clock;
 pub use commits::Commits;
 pub use dead::{DeadLetter, DeadLetters};
+pub use definitions::{
+    Defined, DefinitionHead, DefinitionKey, DefinitionPage, DefinitionQuery, DefinitionRow, DefinitionVersion,
+    Definitions,
+};
 pub use effects::Effects;
 pub use journal::{Journal, JournalLag};
 pub use leases::{Lease, Leases, ShardInfo, WorkerInfo};

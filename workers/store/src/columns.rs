@@ -82,7 +82,7 @@ pub(crate) fn json<T: DeserializeOwned>(row: &impl Columns, column: &str) -> Res
     serde_json::from_str(row.text(column)?).map_err(|error| bad_value(column, error))
 }
 
-fn raw_json(row: &impl Columns, column: &str) -> Result<Json, Failure> {
+pub(crate) fn raw_json(row: &impl Columns, column: &str) -> Result<Json, Failure> {
     Json::parse(row.text(column)?.to_owned()).map_err(|error| bad_value(column, error))
 }
 

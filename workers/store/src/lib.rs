@@ -1,4 +1,4 @@
-//! The SQL store: ledger, session registry, commits, journal, leases and tokens. SQLite serves the
+//! The SQL store: ledger, session registry, commits, journal, leases, tokens and definitions. SQLite serves the
 //! embedded fleet, PostgreSQL a fleet of processes: two implementations of the same ports under the
 //! same contract suites, which share what is pure.
 
@@ -7,6 +7,7 @@ mod action_row;
 mod batch;
 mod columns;
 mod committing;
+mod defining;
 mod judge;
 mod migrate;
 mod open;

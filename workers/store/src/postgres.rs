@@ -10,6 +10,7 @@ use schemas::id::Shard;
 mod accept;
 mod commit;
 mod connect;
+mod definitions;
 mod failure;
 mod journal;
 mod leases;
@@ -46,6 +47,8 @@ struct Inner {
     /// Leases have a connection of their own: no slow read may cost a shard.
     leases: pool::Pool,
     writers: Vec<Arc<writer::Writer>>,
+    /// Of definitions; it is among `writers` too.
+    defining: Arc<writer::Writer>,
     accepts: Queue<accept::Call>,
     commits: [Queue<commit::Call>; COMMIT_WRITERS],
 }
@@ -97,6 +100,17 @@ const NOW: &str = concat!("SELECT ", rows::now!(), " AS now_ms");
 #[cfg(test)]
 fn statements() -> Vec<(&'static str, &'static str)> {
     let own = &[("ping", PING), ("now", NOW)][..];
-    [own, accept::SQL, commit::SQL, journal::SQL, leases::SQL, ledger::SQL, open::SQL, sessions::SQL, tokens::SQL]
-        .concat()
+    [
+        own,
+        accept::SQL,
+        commit::SQL,
+        definitions::SQL,
+        journal::SQL,
+        leases::SQL,
+        ledger::SQL,
+        open::SQL,
+        sessions::SQL,
+        tokens::SQL,
+    ]
+    .concat()
 }

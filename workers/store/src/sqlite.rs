@@ -12,6 +12,7 @@ mod audit;
 mod check;
 mod checkpoint;
 mod commit;
+mod definitions;
 mod failure;
 mod header;
 mod journal;
@@ -74,6 +75,7 @@ fn statements() -> Vec<(&'static str, &'static str)> {
         accept::SQL,
         audit::SQL,
         commit::SQL,
+        definitions::SQL,
         journal::SQL,
         leases::SQL,
         ledger::SQL,

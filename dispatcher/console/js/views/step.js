@@ -4,6 +4,7 @@ import { request } from '../api.js';
 import { diff } from '../diff.js';
 import { brief, clock, duration, full, number } from '../format.js';
 import { createStore } from '../store.js';
+import { Changes } from '../ui/changes.js';
 import { Icon } from '../ui/icons.js';
 import { Json } from '../ui/json.js';
 import { Choice, Copy, ProblemBox } from '../ui/parts.js';
@@ -25,18 +26,6 @@ function Summary({ changes }) {
     kind === 'changed' ? html`<s>${brief(from, 18)}</s> → <b>${brief(to, 22)}</b>` : kind === 'added' ? html`<b>${brief(to, 22)}</b>` : ''}</span>`)}
     ${changes.length > SUMMARY_MAX && html`<span class="faint">and ${changes.length - SUMMARY_MAX} more</span>`}
   </span>`;
-}
-
-const text = (value) => (typeof value === 'string' ? value : JSON.stringify(value, null, 1));
-
-/** The changes as a list of paths with before and after. */
-function Changes({ changes }) {
-  if (!changes.length) return html`<p class="faint">This step left the state as it was.</p>`;
-  return html`<dl class="changes">
-    ${changes.map(({ kind, path, from, to }) => html`
-      <div key=${path + kind} data-change=${kind}><dt>${path}</dt>
-        <dd>${kind !== 'added' && html`<del>${text(from)}</del>`}${kind !== 'removed' && html`<ins>${text(to)}</ins>`}</dd></div>`)}
-  </dl>`;
 }
 
 /** The step before, read when it is not on the page. @returns {[object|null, Error|null]} */
@@ -63,7 +52,7 @@ function Details({ step, before }) {
     <div class="details">
       <div class="details-head"><${Choice} label="Details of the step" value=${tab} onChange=${setTab} options=${tabs} />
         <${Copy} text=${JSON.stringify(tab === 'data' ? step.data : tab === 'record' ? step : step.state, null, 2)} label=${`Copy ${tab === 'changes' ? 'state' : tab} as JSON`} /></div>
-      ${tab === 'changes' && (error ? html`<${ProblemBox} error=${error} />` : changes ? html`<${Changes} changes=${changes} />` : html`<p class="faint">Reading the step before…</p>`)}
+      ${tab === 'changes' && (error ? html`<${ProblemBox} error=${error} />` : changes ? html`<${Changes} changes=${changes} none="This step left the state as it was." />` : html`<p class="faint">Reading the step before…</p>`)}
       ${tab === 'state' && html`<${Json} value=${step.state} />`}
       ${tab === 'data' && html`<${Json} value=${step.data} />`}
       ${tab === 'record' && html`<${Json} value=${step} />`}

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use anyhow::{Result, bail};
 use domain::failure::Failure;
-use domain::ports::{Clock, Commits, Journal, Leases, Ledger, Sessions, Tokens};
+use domain::ports::{Clock, Commits, Definitions, Journal, Leases, Ledger, Sessions, Tokens};
 use host::config::{Config, Database};
 use store::{OpenOptions, PostgresStore, SqliteStore};
 
@@ -17,6 +17,7 @@ pub struct Store {
     pub journal: Arc<dyn Journal>,
     pub leases: Arc<dyn Leases>,
     pub tokens: Arc<dyn Tokens>,
+    pub definitions: Arc<dyn Definitions>,
     backend: Backend,
 }
 
@@ -60,7 +61,7 @@ impl Store {
 
     fn of<S>(store: S, backend: Backend) -> Self
     where
-        S: Ledger + Sessions + Commits + Journal + Leases + Tokens + 'static,
+        S: Ledger + Sessions + Commits + Journal + Leases + Tokens + Definitions + 'static,
     {
         let store = Arc::new(store);
         Self {
@@ -69,7 +70,8 @@ impl Store {
             commits: store.clone(),
             journal: store.clone(),
             leases: store.clone(),
-            tokens: store,
+            tokens: store.clone(),
+            definitions: store,
             backend,
         }
     }

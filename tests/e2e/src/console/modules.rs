@@ -102,3 +102,23 @@ async fn numbers_commands_and_typed_json_are_put_right() -> Result<()> {
     assert!(list.as_str().unwrap_or_default().contains("must be an object"), "says what: {list}");
     Ok(())
 }
+
+/// A problem names a field; the editor shows where in the typed text that is.
+#[tokio::test]
+async fn fields_of_problems_are_found_in_typed_json() -> Result<()> {
+    let scene = Scene::open().await;
+    let browser = &scene.browser;
+    browser.goto(&scene.address("")).await?;
+    let typed = "{\n  \"id\": \"a \\\" {\",\n  \"steps\": [\n    {\"ref\": 7}\n  ]\n}";
+    for (path, line, text) in
+        [("id", 2, "\"a \\\" {\""), ("steps[0].ref", 4, "7"), ("steps[0].none", 4, "{\"ref\": 7}"), ("none", 1, typed)]
+    {
+        let asked = format!(
+            "(({{start, end, line}}) => [line, {typed}.slice(start, end)])(m.placeOf({typed}, {path}))",
+            typed = json!(typed),
+            path = json!(path)
+        );
+        assert_eq!(browser.module("/js/json-place.js", &asked).await?, json!([line, text]), "{path}");
+    }
+    Ok(())
+}

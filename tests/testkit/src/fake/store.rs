@@ -1,8 +1,9 @@
-//! The SQL database as a value: ledger, registry, journal, leases and tokens under one lock, with
+//! The SQL database as a value: ledger, registry, journal, leases, tokens and definitions under one lock, with
 //! a clock of its own. One store serves a whole fleet and survives every worker of it.
 
 mod accept;
 mod commits;
+mod definitions;
 mod inspect;
 mod journal;
 mod leases;

@@ -41,6 +41,10 @@ impl Problems {
         self.list.is_empty()
     }
 
+    pub fn into_list(self) -> Vec<FieldProblem> {
+        self.list
+    }
+
     pub fn into_result(self) -> Result<(), Box<Problem>> {
         if self.list.is_empty() {
             return Ok(());
@@ -87,6 +91,11 @@ impl<'v> Object<'v> {
 
     pub fn is_empty(&self) -> bool {
         self.map.is_none_or(Map::is_empty)
+    }
+
+    /// All fields as they are written.
+    pub fn entries(&self) -> impl Iterator<Item = (&'v String, &'v Value)> + use<'v> {
+        self.map.into_iter().flatten()
     }
 
     /// Every field must be one of `known`; others are reported with the nearest of them.

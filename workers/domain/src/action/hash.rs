@@ -22,9 +22,28 @@ pub fn body(map: &Map<String, Value>) -> Hashed {
 
 /// Length of the canonical text of a value.
 pub fn size(value: &Value) -> usize {
+    canonical(value).len()
+}
+
+/// The text that is the same for equal values: keys sorted, no white space.
+pub fn canonical(value: &Value) -> String {
     let mut text = String::new();
     write_value(&mut text, value);
-    text.len()
+    text
+}
+
+/// Bytes as people write hashes.
+pub fn hex(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::with_capacity(bytes.len() * 2), |mut text, byte| {
+        // Writing to a String cannot fail.
+        _ = write!(text, "{byte:02x}");
+        text
+    })
+}
+
+/// SHA-256 of a text.
+pub fn sha256(text: &str) -> [u8; 32] {
+    Sha256::digest(text.as_bytes()).into()
 }
 
 fn write_value(out: &mut String, value: &Value) {

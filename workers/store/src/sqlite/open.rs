@@ -38,6 +38,7 @@ const WORKER_FORGOTTEN_MS: i64 = 24 * 3_600_000;
 pub(crate) const MIGRATIONS: Migrations = Migrations(&[
     (1, "initial", include_str!("../../../../migrations/sqlite/0001_initial.sql")),
     (2, "roles", include_str!("../../../../migrations/sqlite/0002_roles.sql")),
+    (3, "definitions", include_str!("../../../../migrations/sqlite/0003_definitions.sql")),
 ]);
 
 const SELECT_VERSION: &str = "SELECT sqlite_version()";

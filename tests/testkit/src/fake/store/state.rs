@@ -7,10 +7,13 @@ use domain::commit::Settled;
 use domain::effect::EffectRow;
 use domain::ports::{TokenRow, WorkerInfo};
 use schemas::action::{Action, ActionOutcome, ActionType, Lane, NewAction};
-use schemas::id::{ActionId, AgentId, Epoch, Namespace, SessionId, SessionKey, Shard, WorkerId};
+use schemas::definition::DefinitionKind;
+use schemas::id::{ActionId, AgentId, DefinitionId, Epoch, Namespace, SessionId, SessionKey, Shard, WorkerId};
 use schemas::problem::Code;
 use schemas::record::{Entry, JournalRow};
 use schemas::session::SessionRow;
+
+use super::definitions::DefinitionRec;
 
 /// A ledger row. Without `action` it is the record of a refusal.
 #[derive(Debug, Clone)]
@@ -86,6 +89,7 @@ pub(super) struct State {
     pub journal: BTreeMap<(Shard, u64), JournalRow>,
     pub effects: BTreeMap<String, (SessionKey, EffectRow)>,
     pub tokens: BTreeMap<String, TokenRow>,
+    pub definitions: BTreeMap<(Namespace, DefinitionKind, DefinitionId), DefinitionRec>,
     pub commit_log: Vec<Committed>,
     pub claim_log: Vec<Claimed>,
     /// Sessions that had to be made due again, for the oracle alone.
@@ -110,6 +114,7 @@ impl State {
             journal: BTreeMap::new(),
             effects: BTreeMap::new(),
             tokens: BTreeMap::new(),
+            definitions: BTreeMap::new(),
             commit_log: Vec::new(),
             claim_log: Vec::new(),
             rearmed: Vec::new(),

@@ -23,6 +23,8 @@ async fn all_statements_prepare_and_none_scans() {
         "json_each",
         "walk",
         "w",
+        // A page of definitions, and its rows within.
+        "d",
         "numbers",
         "sqlite_schema",
     ];
@@ -60,6 +62,7 @@ async fn orders_come_from_indexes() {
         "sessions::list_of_status",
         "sessions::agents",
         "sessions::due",
+        "definitions::versions",
     ];
     for (name, sql) in statements().into_iter().filter(|(name, _)| ordered.contains(name)) {
         let explain = format!("EXPLAIN QUERY PLAN {sql}");

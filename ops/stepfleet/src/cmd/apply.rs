@@ -1,0 +1,117 @@
+//! `apply`: definitions of files into the fleet, all of them or none.
+
+mod files;
+pub mod yaml;
+
+use std::io::{IsTerminal, Write};
+use std::path::PathBuf;
+
+use anyhow::{Context, Result, bail};
+use clap::Args;
+use domain::definition::check;
+use domain::definition::plan::{order, placed, tell};
+use schemas::api::{DefinitionChange, DefinitionsAnswer};
+use schemas::problem::Problem;
+use serde_json::Value;
+
+use crate::client::{Client, Refusal};
+use crate::output::{Output, print};
+use files::Document;
+
+/// Writes the definitions of files: says what changes, asks, and writes them in one step.
+#[derive(Debug, Args)]
+pub struct Apply {
+    /// YAML or JSON file, or folder of such files; may be given more than once
+    #[arg(short, long = "file", required = true, value_name = "PATH")]
+    files: Vec<PathBuf>,
+    /// Say what would change, and write nothing
+    #[arg(long)]
+    dry_run: bool,
+    /// Do not ask
+    #[arg(long, short)]
+    yes: bool,
+}
+
+impl Apply {
+    pub async fn run(self, client: &Client, out: Output) -> Result<()> {
+        let documents = in_order(files::read(&self.files)?);
+        check_all(&documents)?;
+        let body = Value::Array(documents.iter().map(|document| document.item.body()).collect());
+        let planned = send(client, "/api/definitions?dry_run=true", &body, &documents).await?;
+        let is_news = planned.items.iter().any(|item| item.change != DefinitionChange::Unchanged);
+        if out.json && (self.dry_run || !is_news) {
+            return print(&serde_json::to_string_pretty(&planned)?);
+        }
+        if !out.json {
+            for line in planned.items.iter().flat_map(tell) {
+                print(&line)?;
+            }
+        }
+        if !is_news {
+            return print("nothing to do: the fleet has all of this");
+        }
+        if self.dry_run || !(self.yes || is_confirmed()?) {
+            return if out.json { Ok(()) } else { print("nothing was written") };
+        }
+        let written = send(client, "/api/definitions", &body, &documents).await?;
+        if out.json {
+            return print(&serde_json::to_string_pretty(&written)?);
+        }
+        let count = |change| written.items.iter().filter(|item| item.change == change).count();
+        print(&format!(
+            "written: {} created, {} updated, {} unchanged",
+            count(DefinitionChange::Created),
+            count(DefinitionChange::Updated),
+            count(DefinitionChange::Unchanged)
+        ))
+    }
+}
+
+fn in_order(documents: Vec<Document>) -> Vec<Document> {
+    let items: Vec<_> = documents.iter().map(|document| document.item.clone()).collect();
+    let mut documents: Vec<Option<Document>> = documents.into_iter().map(Some).collect();
+    order(&items).into_iter().filter_map(|index| documents[index].take()).collect()
+}
+
+/// What is wrong with the files themselves is told before anything is sent.
+fn check_all(documents: &[Document]) -> Result<()> {
+    let mut lines = Vec::new();
+    for document in documents {
+        for problem in check(document.item.kind, &document.item.definition).err().into_iter().flatten() {
+            let field = if problem.field.is_empty() { String::new() } else { format!(" {}", problem.field) };
+            lines.push(format!("  {}:{field} {}", document.place(), problem.message));
+        }
+    }
+    if lines.is_empty() {
+        return Ok(());
+    }
+    bail!("nothing was written; mend these first:\n{}", lines.join("\n"))
+}
+
+async fn send(client: &Client, path: &str, body: &Value, documents: &[Document]) -> Result<DefinitionsAnswer> {
+    client.post(path, body).await.map_err(|error| match error.downcast::<Refusal>() {
+        Ok(Refusal(problem)) => Refusal(located(problem, documents)).into(),
+        Err(other) => other,
+    })
+}
+
+/// Names files instead of places of the list.
+fn located(mut problem: Problem, documents: &[Document]) -> Problem {
+    let places: Vec<String> = documents.iter().map(Document::place).collect();
+    for error in &mut problem.errors {
+        error.field = placed(&error.field, &places);
+    }
+    problem
+}
+
+/// Asks on a terminal; elsewhere nobody could answer, and who calls us there has decided.
+fn is_confirmed() -> Result<bool> {
+    if !std::io::stdin().is_terminal() {
+        return Ok(true);
+    }
+    eprint!("write this? [y/N] ");
+    std::io::stderr().flush()?;
+    let mut answer = String::new();
+    std::io::stdin().read_line(&mut answer).context("the answer cannot be read; give --yes")?;
+    Ok(["y", "yes"].contains(&answer.trim().to_ascii_lowercase().as_str()))
+}

@@ -1,0 +1,201 @@
+//! One wrong field at a time: it must be named, with what to do.
+
+use schemas::definition::DefinitionKind::{self, *};
+use serde_json::{Value, json};
+
+use super::super::check;
+use super::{least, with};
+
+/// Checks that exactly this field is refused, with these words.
+fn refused(kind: DefinitionKind, value: &Value, field: &str, words: &str) {
+    let problems = check(kind, value).expect_err(field);
+    let told: Vec<String> = problems.iter().map(|one| format!("{}: {}", one.field, one.message)).collect();
+    assert_eq!(problems.len(), 1, "{kind:?} {field}: {told:?}");
+    assert!(problems[0].field == field && problems[0].message.contains(words), "{kind:?} {field} {words}: {told:?}");
+}
+
+fn set(kind: DefinitionKind, path: &str, value: Value, field: &str, words: &str) {
+    refused(kind, &with(kind, path, value), field, words);
+}
+
+#[test]
+fn ids_names_and_unknown_fields() {
+    for kind in DefinitionKind::ALL {
+        set(kind, "id", json!("a b"), "id", "allowed are letters");
+        set(kind, "id", json!("x".repeat(129)), "id", "at most 128");
+        set(kind, "id", Value::Null, "id", "is missing");
+        set(kind, "name", Value::Null, "name", "is missing");
+        set(kind, "nam", json!("x"), "nam", "did you mean \"name\"?");
+        set(kind, "description", json!(7), "description", "must be a string");
+        assert_eq!(check(kind, &json!([])).expect_err("no object")[0].field, "");
+    }
+    set(Persona, "sytem_prompt", json!("x"), "sytem_prompt", "did you mean \"system_prompt\"?");
+}
+
+#[test]
+fn owners() {
+    for kind in [PromptSpec, ActionDef, Task, Tool, Persona] {
+        set(kind, "library_id", Value::Null, "library_id", "MISSING_OWNER");
+        set(kind, "project_id", json!("p1"), "project_id", "MULTIPLE_OWNERS");
+    }
+}
+
+#[test]
+fn keys_have_no_place() {
+    set(ModelProfile, "api_key", json!("x"), "api_key", "keys never live in definitions");
+    set(ModelProfile, "execution_config", json!({"apiKey": "x"}), "execution_config.apiKey", "keys never live");
+    let key = concat!("sk", "-ant-0123456789abcdefghij");
+    set(Persona, "instructions", json!(key), "instructions", "holds what looks like a key");
+    let http = json!({"url": "https://a.b", "headers": {"Authorization": "x"}});
+    let mut action = with(ActionDef, "kind", json!("http"));
+    action["operation"] = json!("request");
+    action["config"] = http;
+    refused(ActionDef, &action, "config.headers.Authorization", "keys never live");
+    // A tool may ask for one: that is the schema's business, not ours.
+    let asks = json!({"type": "object", "properties": {"password": {"type": "string"}}});
+    assert!(check(Tool, &with(Tool, "input_schema", asks)).is_ok());
+}
+
+#[test]
+fn tools() {
+    for name in ["execute_code", "compact_context", "memory.search", "memory_write", "memory"] {
+        set(Tool, "name", json!(name), "name", "built-in");
+    }
+    for name in ["a b", "a.b", "", &"x".repeat(65)] {
+        set(Tool, "name", json!(name), "name", "letters, digits");
+    }
+    set(Tool, "description", Value::Null, "description", "is missing");
+    set(Tool, "input_schema", json!({"type": "array"}), "input_schema.type", "must be \"object\"");
+    set(Tool, "input_schema", json!({"type": "object", "$ref": "x"}), "input_schema.$ref", "not a supported keyword");
+    set(Tool, "target_type", json!("tasks"), "target_type", "did you mean \"task\"?");
+    set(Tool, "invocation_mode", json!("loop_in"), "invocation_mode", "target is an agent");
+    set(Tool, "retry", json!({"max_attempts": 0}), "retry.max_attempts", "from 1 to 20");
+    set(Tool, "retry", json!({"timeoutMs": 1}), "retry.timeoutMs", "did you mean \"timeout_ms\"?");
+    set(Tool, "effect_class", json!("maybe"), "effect_class", "is none of pure");
+    set(Tool, "requires_approval", json!({"default": "yes"}), "requires_approval.default", "is none of approve, deny");
+    set(Tool, "requires_approval", json!({"expires_s": 0}), "requires_approval.expires_s", "whole number");
+    let mut joins = with(Tool, "target_type", json!("agent"));
+    joins["invocation_mode"] = json!("loop_in");
+    assert!(check(Tool, &joins).is_ok());
+    joins["async"] = json!(true);
+    refused(Tool, &joins, "async", "loop_in");
+}
+
+#[test]
+fn input_mappings() {
+    set(Tool, "input_mapping", json!(["a"]), "input_mapping", "must be an object");
+    set(Tool, "input_mapping", json!({"q": 1}), "input_mapping.q", "must name a field");
+    set(Tool, "input_mapping", json!({"q": "a..b"}), "input_mapping.q", "no field of the input");
+    set(Tool, "input_mapping", json!({"q q": "a"}), "input_mapping.q q", "no field of a target");
+    let schema = json!({"type": "object", "properties": {"query": {}}, "additionalProperties": false});
+    let mut tool = with(Tool, "input_schema", schema);
+    tool["input_mapping"] = json!({"q": "qeury.text"});
+    refused(Tool, &tool, "input_mapping.q", "did you mean \"query\"?");
+    tool["input_mapping"] = json!({"q": "query.text", "r": "$.query", "s": "input.query"});
+    assert!(check(Tool, &tool).is_ok());
+}
+
+#[test]
+fn personas_and_agents() {
+    set(Persona, "system_prompt", json!(" "), "system_prompt", "blank");
+    set(Persona, "system_prompt", json!("x".repeat(65_537)), "system_prompt", "at most 65536");
+    set(Persona, "model_profile_id", Value::Null, "model_profile_id", "is missing");
+    set(Persona, "tool_ids", json!(["search", "search"]), "tool_ids[1]", "twice");
+    set(Persona, "tool_ids", json!("search"), "tool_ids", "must be an array");
+    set(Persona, "constraints", json!({"allowed_tools": ["x"]}), "constraints.allowed_tools[0]", "not in tool_ids");
+    set(
+        Persona,
+        "constraints",
+        json!({"allowed_action_kinds": ["htp"]}),
+        "constraints.allowed_action_kinds[0]",
+        "http",
+    );
+    set(Persona, "constraints", json!({"max_moves_per_turn": 0}), "constraints.max_moves_per_turn", "from 1");
+    set(Persona, "context_budget", json!(1.5), "context_budget", "from 0.05 to 1");
+    set(Persona, "assembly", json!("always"), "assembly", "per_turn, per_call");
+    set(Persona, "compaction", json!({"chunk_size": 0}), "compaction.chunk_size", "from 1");
+    set(Agent, "project_ids", json!([]), "project_ids", "at least one project");
+    set(Agent, "persona_inline", json!({}), "persona_inline", "leave one of them out");
+    set(Agent, "persona_ref", json!({}), "persona_ref.persona_id", "is missing");
+    set(Agent, "persona_ref", json!({"persona_id": "p", "version": 0}), "persona_ref.version", "from 1");
+    set(Agent, "persona_ref", Value::Null, "persona_ref", "is missing");
+    let mut inline = with(Agent, "persona_inline", json!({"system_prompt": "x", "model_profile_id": "m", "id": "y"}));
+    inline["persona_ref"] = Value::Null;
+    refused(Agent, &inline, "persona_inline.id", "not a known field");
+}
+
+#[test]
+fn profiles_tasks_and_prompts() {
+    set(ModelProfile, "parameters", json!({"temperature": 3}), "parameters.temperature", "from 0 to 2, not 3");
+    set(ModelProfile, "parameters", json!({"stop_sequences": [""]}), "parameters.stop_sequences[0]", "1 to 128");
+    let mut small = with(ModelProfile, "model_max_tokens", json!(10));
+    small["parameters"] = json!({"max_tokens": 11});
+    refused(ModelProfile, &small, "parameters.max_tokens", "the whole window");
+    set(Task, "steps", json!([]), "steps", "at least one step");
+    set(Task, "steps.0.ref", json!("a b"), "steps[0].ref", "letters");
+    set(Task, "steps.0.on_failure", json!("retry"), "steps[0].on_failure", "needs the task's retry");
+    set(Task, "steps.0.input_mapping", json!({"a": 1}), "steps[0].input_mapping.a", "an expression in a string");
+    set(Task, "steps.0.condition", json!({"then": "skip"}), "steps[0].condition.if", "is missing");
+    set(
+        Task,
+        "steps",
+        json!([{"ref": "a", "action_def_id": "x"}, {"ref": "a", "action_def_id": "x"}]),
+        "steps[1].ref",
+        "another step",
+    );
+    set(
+        Task,
+        "retry",
+        json!({"max_attempts": 2, "initial_delay_ms": 5, "max_delay_ms": 1}),
+        "retry.max_delay_ms",
+        "below",
+    );
+    set(PromptSpec, "template", json!("{{#if a}}"), "template", "not closed");
+    set(PromptSpec, "examples", json!([{"input": 1}]), "examples[0].output", "is missing");
+    let nothing = json!([{"input": null, "output": null}]);
+    assert_eq!(
+        check(PromptSpec, &with(PromptSpec, "examples", nothing.clone())).expect("valid").value["examples"],
+        nothing
+    );
+}
+
+#[test]
+fn actions() {
+    set(ActionDef, "kind", json!("htttp"), "kind", "did you mean \"http\"?");
+    set(ActionDef, "operation", json!("give"), "operation", "is none of return");
+    set(ActionDef, "operation", Value::Null, "operation", "one of return");
+    set(ActionDef, "config", json!({"delay_ms": {"min": 2, "max": 1}}), "config.delay_ms.max", "below min");
+    set(ActionDef, "config", json!({"outputs": 1}), "config.outputs", "did you mean \"output\"?");
+    set(ActionDef, "execution", json!({"timeout_ms": 0}), "execution.timeout_ms", "from 1");
+    let errors = json!({"retry_policy": {"retryable_errors": ["auth"]}});
+    set(ActionDef, "execution", errors, "execution.retry_policy.retryable_errors[0]", "is none of network");
+    for (kind, operation, config, field, words) in [
+        ("llm", "generate", json!({}), "config.prompt", "is missing"),
+        ("llm", "generate", json!({"prompt": "a", "prompt_spec_id": "b"}), "config.prompt", "leave one of them out"),
+        ("http", "request", json!({}), "config.url", "is missing"),
+        ("http", "request", json!({"url": "ftp://x"}), "config.url", "must begin with https://"),
+        ("http", "request", json!({"url": "https://x", "method": "get"}), "config.method", "is none of GET"),
+        ("http", "request", json!({"url": "https://x", "headers": {"a": 1}}), "config.headers.a", "must be a string"),
+        ("shell", "exec", json!({"comand": "ls", "command": "ls"}), "config.comand", "did you mean \"command\"?"),
+        ("context", "validate", json!({}), "config.schema", "is missing"),
+        ("mcp", "invoke", json!({"server": "s"}), "config.tool", "is missing"),
+        ("metric", "record", json!({"name": "n", "type": "timer"}), "config.type", "counter, gauge"),
+    ] {
+        let mut action = least(ActionDef);
+        action["kind"] = json!(kind);
+        action["operation"] = json!(operation);
+        action["config"] = config;
+        refused(ActionDef, &action, field, words);
+    }
+}
+
+#[test]
+fn all_problems_come_at_once_and_sizes_are_bounded() {
+    let many = json!({"id": "a b", "name": "", "target_type": "x", "input_schema": {"type": "object", "enum": []}});
+    let fields: Vec<String> = check(Tool, &many).expect_err("broken").into_iter().map(|one| one.field).collect();
+    for field in ["id", "name", "description", "library_id", "input_schema.enum", "target_type", "target_id"] {
+        assert!(fields.iter().any(|one| one == field), "{field} is not in {fields:?}");
+    }
+    let examples: Vec<Value> = (0..100).map(|_| json!({"input": "x".repeat(2_000), "output": 1})).collect();
+    set(PromptSpec, "examples", json!(examples), "", "at most 131072");
+}
