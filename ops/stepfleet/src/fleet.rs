@@ -6,6 +6,7 @@ mod gauges;
 mod open;
 mod roles;
 mod store;
+mod time;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -88,6 +89,7 @@ impl Fleet {
             dispatcher::serve(listener, app, &tasks);
         }
         gauges::start(&parts, &tasks);
+        time::start(&parts, &tasks);
         tasks.spawn("metrics-upkeep", move |stop| upkeep(metrics, stop));
         Ok(Self { parts, worker, gateway: roles.gateway, tasks, runner, archivist })
     }

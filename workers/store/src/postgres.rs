@@ -75,13 +75,16 @@ impl PostgresStore {
     /// the time that the question takes.
     ///
     /// # Errors
-    /// The database does not answer.
+    /// The database does not answer, or too slowly to tell the time by it.
     pub async fn clock_offset_ms(&self) -> Result<i64, Failure> {
         // The first answer may have waited for a connection.
         self.ping().await?;
         let before = self.0.clock.now_ms();
         let row = self.0.pool.fetch_one(sqlx::query(NOW)).await?;
         let after = self.0.clock.now_ms();
+        if after - before > CLOCK_ANSWER_MAX_MS {
+            return Err(Failure::unavailable("the database takes too long to say what time it is"));
+        }
         Ok(rows::get::<i64>(&row, "now_ms")? - (before + (after - before) / 2))
     }
 
@@ -93,6 +96,8 @@ impl PostgresStore {
     }
 }
 
+/// Half of this is what a look at the database's clock may be wrong by.
+const CLOCK_ANSWER_MAX_MS: i64 = 500;
 const PING: &str = "SELECT 1";
 const NOW: &str = concat!("SELECT ", rows::now!(), " AS now_ms");
 

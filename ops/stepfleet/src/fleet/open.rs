@@ -7,7 +7,7 @@ use anyhow::{Error, Result, bail};
 use broker::{EmbeddedLive, EmbeddedQueue, Rabbit};
 use domain::ports::{Archive, Clock, DeadLetters, Effects, Live, Queue};
 use history::LanceArchive;
-use host::clock::SystemClock;
+use host::clock::{FleetClock, SystemClock};
 use host::config::{Config, History, ModelProfile};
 use providers::{Performer, Profile, ProvidersConfig};
 use tokio_util::sync::CancellationToken;
@@ -25,6 +25,8 @@ pub struct Parts {
     pub live: Arc<dyn Live>,
     pub effects: Arc<dyn Effects>,
     pub clock: Arc<dyn Clock>,
+    /// The same, if it is to be kept in step with a shared database.
+    pub fleet_clock: Option<Arc<FleetClock>>,
 }
 
 impl Parts {
@@ -35,17 +37,27 @@ impl Parts {
     /// Something cannot be opened, and waiting would not help.
     pub async fn open(config: &Config, allow_private: bool, stop: &CancellationToken) -> Result<Self> {
         let effects = performer(config, allow_private)?;
-        let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+        let fleet_clock = config.database.is_shared().then(|| Arc::new(FleetClock::start()));
+        let clock: Arc<dyn Clock> = match &fleet_clock {
+            Some(clock) => clock.clone(),
+            None => Arc::new(SystemClock),
+        };
         // A shared database is migrated by one command, for all; the file of one process by itself.
         let schema = if config.database.is_shared() { Schema::Check } else { Schema::Migrate };
         // The ledger first: if its file is foreign, nothing else is made in the directory.
         let store =
             when_ready("database", stop, store_may_come, async || Store::open(config, schema, clock.clone()).await)
                 .await?;
+        // Before anything is stamped; later looks correct this one.
+        if let Some(clock) = &fleet_clock
+            && let Ok(ahead_ms) = store.clock_offset_ms().await
+        {
+            clock.shift(ahead_ms);
+        }
         let archive = when_ready("history", stop, archive_may_come, async || open_archive(config, true).await).await?;
         let shards = store.leases.shard_count().await?;
         let (queue, dead, live) = carriers(config, shards)?;
-        Ok(Self { store, archive: Arc::new(archive), queue, dead, live, effects, clock })
+        Ok(Self { store, archive: Arc::new(archive), queue, dead, live, effects, clock, fleet_clock })
     }
 }
 
