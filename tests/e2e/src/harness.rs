@@ -27,6 +27,7 @@ pub struct Harness {
     pub data_dir: PathBuf,
     scratch_dir: TempDir,
     args: Vec<String>,
+    envs: Vec<(String, String)>,
     child: Option<std::process::Child>,
     http: reqwest::Client,
 }
@@ -73,19 +74,33 @@ impl Harness {
         Self::start_on(scratch, data_dir, args).await
     }
 
+    /// With variables of the environment.
+    pub async fn start_in(envs: &[(&str, &str)]) -> Self {
+        let scratch = TempDir::new().expect("a temporary directory");
+        let mut harness = Self::new(scratch.path().join("data"), scratch, &[]);
+        harness.envs = envs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+        harness.up().await;
+        harness
+    }
+
     /// On a data directory of the caller's.
     pub async fn start_on(scratch: TempDir, data_dir: PathBuf, args: &[&str]) -> Self {
-        let mut harness = Self {
+        let mut harness = Self::new(data_dir, scratch, args);
+        harness.up().await;
+        harness
+    }
+
+    fn new(data_dir: PathBuf, scratch_dir: TempDir, args: &[&str]) -> Self {
+        Self {
             base_url: String::new(),
             token: String::new(),
             data_dir,
-            scratch_dir: scratch,
+            scratch_dir,
             args: args.iter().map(|arg| (*arg).to_owned()).collect(),
+            envs: Vec::new(),
             child: None,
             http: reqwest::Client::builder().no_proxy().timeout(WAIT_MAX).build().expect("a client"),
-        };
-        harness.up().await;
-        harness
+        }
     }
 
     /// A file beside the data directory.
@@ -102,6 +117,7 @@ impl Harness {
         let mut command = command();
         command.current_dir(self.scratch_dir.path()).arg("up").args(["--listen", "127.0.0.1:0"]);
         command.arg("--data-dir").arg(&self.data_dir).arg("--ready-file").arg(&ready).args(&self.args);
+        command.envs(self.envs.iter().map(|(name, value)| (name, value)));
         let mut child = command.stdout(Stdio::null()).stderr(log).spawn().expect("the binary starts");
         let started = Instant::now();
         let text = loop {

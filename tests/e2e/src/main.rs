@@ -8,3 +8,4 @@ mod kill;
 mod outside;
 mod rejected;
 mod scenario;
+mod traces;
