@@ -143,3 +143,21 @@ pub const RETRY_DELAY_MS_MAX: u64 = 3_600_000;
 pub const OPERATION_MS_MAX: u64 = 86_400_000;
 /// Thirty days.
 pub const APPROVAL_S_MAX: u64 = 2_592_000;
+
+/// Largest answer of a model API, streamed or not.
+pub const MODEL_ANSWER_BYTES_MAX: usize = 16 << 20;
+/// Largest request to a model API: what the providers take, images included.
+pub const MODEL_REQUEST_BYTES_MAX: usize = 32 << 20;
+/// Longest line of an event stream; a whole answer may be one line.
+pub const SSE_LINE_BYTES_MAX: usize = 8 << 20;
+/// Largest event of a stream, all its data lines together.
+pub const SSE_EVENT_BYTES_MAX: usize = 8 << 20;
+const _: () = assert!(SSE_EVENT_BYTES_MAX <= MODEL_ANSWER_BYTES_MAX);
+/// Messages of one request to a model.
+pub const CHAT_MESSAGES_MAX: usize = 10_000;
+/// Tools of one request to a model.
+pub const CHAT_TOOLS_MAX: usize = 512;
+/// Parts of one reply of a model: texts, tool calls, thoughts.
+pub const CHAT_PARTS_MAX: usize = 4_096;
+/// Longest wait that a model API may ask for; a longer one ends the attempts.
+pub const RETRY_AFTER_MS_MAX: u64 = 30_000;

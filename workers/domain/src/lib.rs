@@ -2,6 +2,7 @@
 
 pub mod action;
 pub mod audit;
+pub mod chat;
 pub mod commit;
 pub mod definition;
 pub mod digest;

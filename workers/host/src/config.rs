@@ -12,6 +12,7 @@ use std::fmt;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
+use domain::chat::{Parameters, Prices};
 pub use layers::Layers;
 pub use place::{Database, History, without_password};
 use serde::Deserialize;
@@ -51,10 +52,10 @@ pub struct Config {
 }
 
 /// A named choice of model, `[models.<name>]` in `stepfleet.toml`.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ModelProfile {
-    /// `anthropic`, `openai` or `gemini`.
+    /// `anthropic`, `openai`, `openai_responses`, `gemini` or `scripted`.
     pub provider: String,
     pub model: String,
     #[serde(default)]
@@ -64,6 +65,15 @@ pub struct ModelProfile {
     /// Variable that holds the key, if not the provider's usual one.
     #[serde(default)]
     pub api_key_env: Option<String>,
+    /// File that holds the key, if no variable does.
+    #[serde(default)]
+    pub api_key_file: Option<PathBuf>,
+    /// What requests leave open; further fields of the provider's body, too.
+    #[serde(default)]
+    pub parameters: Parameters,
+    /// What the model costs, for the cost of each call.
+    #[serde(default)]
+    pub prices: Prices,
 }
 
 /// One thing that is wrong: where it was said, what was said, what to say instead.

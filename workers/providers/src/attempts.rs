@@ -6,12 +6,9 @@ use std::time::Duration;
 
 use backoff::backoff::Backoff;
 use domain::retry::Schedule;
+use schemas::limits::RETRY_AFTER_MS_MAX;
 
 use crate::call::{CallError, Class};
-
-/// Longest wait the other side may ask for; a longer one ends the attempts, because a step is not
-/// held for minutes by a promise.
-pub const RETRY_AFTER_MS_MAX: u64 = 30_000;
 
 /// The waits of a schedule, in order.
 struct Waits {
@@ -73,7 +70,8 @@ where
 
 fn classify(error: CallError, repeat: impl Fn(&CallError) -> bool) -> backoff::Error<CallError> {
     let asked = error.retry_after_ms;
-    if !error.class.is_infrastructure() || !repeat(&error) || asked.is_some_and(|ms| ms > RETRY_AFTER_MS_MAX) {
+    // A wait beyond the bound ends the attempts: a step is not held for minutes by a promise.
+    if !error.is_retriable() || !repeat(&error) || asked.is_some_and(|ms| ms > RETRY_AFTER_MS_MAX) {
         return backoff::Error::permanent(error);
     }
     match asked {
@@ -117,10 +115,18 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn business_is_not_tried_again() {
-        for class in [Class::Auth, Class::Invalid, Class::Quota, Class::Safety, Class::Forbidden] {
+        for class in [Class::Auth, Class::Invalid, Class::Quota, Class::Safety, Class::Forbidden, Class::Unknown] {
             let (result, took) = fail_times(1, CallError::new(class, "no")).await;
             assert!(result.is_err_and(|(_, attempts)| attempts == 1) && took.is_zero());
         }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_the_other_side_says_about_trying_again_comes_first() {
+        let said = |class, again| CallError { again: Some(again), ..CallError::new(class, "no") };
+        let (result, _) = fail_times(1, said(Class::Overloaded, false)).await;
+        assert!(result.is_err_and(|(_, attempts)| attempts == 1));
+        assert_eq!(fail_times(1, said(Class::Invalid, true)).await.0, Ok(2));
     }
 
     #[tokio::test(start_paused = true)]

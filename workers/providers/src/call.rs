@@ -1,5 +1,6 @@
 //! How a call to the world can fail, in the classes that decide what to do next (SPEC W-ERR-01).
 
+use domain::chat::{ChatFailure, ErrorCategory};
 use domain::effect::EffectFailure;
 use schemas::limits::ERROR_CHARS_MAX;
 use schemas::problem::Code;
@@ -25,6 +26,8 @@ pub enum Class {
     Safety,
     /// We do not call this address.
     Forbidden,
+    /// Nobody can tell.
+    Unknown,
 }
 
 impl Class {
@@ -45,6 +48,20 @@ impl Class {
             Self::Invalid => "invalid",
             Self::Safety => "safety",
             Self::Forbidden => "forbidden",
+            Self::Unknown => "unknown",
+        }
+    }
+
+    /// In the words of SPEC C-PRV-09.
+    pub fn category(self) -> ErrorCategory {
+        match self {
+            Self::RateLimit => ErrorCategory::RateLimit,
+            Self::Overloaded | Self::Timeout | Self::Network | Self::Cut => ErrorCategory::Transient,
+            Self::Auth => ErrorCategory::Auth,
+            Self::Quota => ErrorCategory::Quota,
+            Self::Invalid | Self::Forbidden => ErrorCategory::Validation,
+            Self::Safety => ErrorCategory::Safety,
+            Self::Unknown => ErrorCategory::Unknown,
         }
     }
 }
@@ -57,12 +74,29 @@ pub struct CallError {
     pub retry_after_ms: Option<u64>,
     /// The request may have reached the other side.
     pub sent: bool,
+    /// HTTP status of the answer, if one came.
+    pub status: Option<u16>,
+    /// The other side's id of the request.
+    pub request_id: Option<String>,
+    /// The other side's own word for what is wrong.
+    pub word: Option<String>,
+    /// The other side says whether to try again, whatever the class.
+    pub again: Option<bool>,
 }
 
 impl CallError {
     pub fn new(class: Class, message: impl Into<String>) -> Self {
         let sent = !matches!(class, Class::Forbidden);
-        Self { class, message: message.into(), retry_after_ms: None, sent }
+        Self {
+            class,
+            message: message.into(),
+            retry_after_ms: None,
+            sent,
+            status: None,
+            request_id: None,
+            word: None,
+            again: None,
+        }
     }
 
     pub fn not_sent(self) -> Self {
@@ -73,10 +107,32 @@ impl CallError {
         Self { retry_after_ms, ..self }
     }
 
+    /// Whether another attempt makes sense.
+    pub fn is_retriable(&self) -> bool {
+        self.again.unwrap_or(self.class.is_infrastructure())
+    }
+
     /// The outcome of an effect whose attempts are used up.
     pub fn into_failure(self, code: Code, attempts: u32) -> EffectFailure {
+        let message = self.told(attempts);
+        EffectFailure { code, message, retriable: self.is_retriable(), may_have_happened: self.sent }
+    }
+
+    /// The end of a call of a model whose attempts are used up.
+    pub fn into_chat_failure(self, code: Code, provider: &str, attempts: u32) -> ChatFailure {
+        ChatFailure {
+            category: self.class.category(),
+            code,
+            message: self.told(attempts),
+            provider: provider.to_owned(),
+            retriable: self.is_retriable(),
+            may_have_happened: self.sent,
+            raw: self.word,
+        }
+    }
+
+    fn told(&self, attempts: u32) -> String {
         let tried = if attempts > 1 { format!(" (after {attempts} attempts)") } else { String::new() };
-        let message: String = format!("{}{tried}", self.message).chars().take(ERROR_CHARS_MAX).collect();
-        EffectFailure { code, message, retriable: self.class.is_infrastructure(), may_have_happened: self.sent }
+        format!("{}{tried}", self.message).chars().take(ERROR_CHARS_MAX).collect()
     }
 }

@@ -8,9 +8,10 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::path::PathBuf;
 
+use domain::chat::{Parameters, Prices};
 use serde::Deserialize;
 
-pub use choice::{Choice, Endpoint};
+pub use choice::{Choice, Endpoint, SCRIPTED};
 
 /// A key. Shown to nobody: not in logs, not in errors.
 #[derive(Clone, PartialEq, Eq)]
@@ -45,16 +46,27 @@ pub enum Vendor {
     /// Chat Completions, of OpenAI or of any server that speaks it.
     Openai,
     Gemini,
+    /// The Responses API, with OpenAI's account.
+    OpenaiResponses,
 }
 
 impl Vendor {
-    pub const ALL: [Vendor; 3] = [Self::Anthropic, Self::Openai, Self::Gemini];
+    pub const ALL: [Vendor; 4] = [Self::Anthropic, Self::Openai, Self::Gemini, Self::OpenaiResponses];
 
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Anthropic => "anthropic",
             Self::Openai => "openai",
             Self::Gemini => "gemini",
+            Self::OpenaiResponses => "openai_responses",
+        }
+    }
+
+    /// Whose key and address it uses.
+    pub fn account(self) -> Self {
+        match self {
+            Self::OpenaiResponses => Self::Openai,
+            own => own,
         }
     }
 
@@ -65,10 +77,10 @@ impl Vendor {
 }
 
 /// A model profile, as in `[models.<name>]` of `stepfleet.toml`.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Profile {
-    /// `anthropic`, `openai`, `gemini` or `scripted`.
+    /// `anthropic`, `openai`, `openai_responses`, `gemini` or `scripted`.
     pub provider: String,
     pub model: String,
     #[serde(default)]
@@ -79,6 +91,14 @@ pub struct Profile {
     /// Environment variable that holds the key, if not the provider's usual one.
     #[serde(default)]
     pub api_key_env: Option<String>,
+    /// File that holds the key, if no variable does.
+    #[serde(default)]
+    pub api_key_file: Option<PathBuf>,
+    /// What requests leave open; further fields of the provider's body, too.
+    #[serde(default)]
+    pub parameters: Parameters,
+    #[serde(default)]
+    pub prices: Prices,
 }
 
 /// Key and address of a vendor, as far as the environment names them.
@@ -88,14 +108,16 @@ pub struct Account {
     pub base_url: Option<String>,
 }
 
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct ProvidersConfig {
     pub accounts: BTreeMap<Vendor, Account>,
     /// `provider/model` of the default profile (`STEPFLEET_MODEL`).
     pub model: Option<String>,
     pub profiles: BTreeMap<String, Profile>,
-    /// Keys of profiles that name their own variable.
+    /// Keys of profiles that name their own variable or file.
     pub profile_keys: BTreeMap<String, Secret>,
+    /// What is wrong with files of keys.
+    pub key_problems: Vec<String>,
     /// File of the scripted provider (`STEPFLEET_SCRIPT`); it then answers for every profile.
     pub script: Option<PathBuf>,
     /// File that gets one JSON line per request of the scripted provider.

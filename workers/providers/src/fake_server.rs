@@ -12,6 +12,8 @@ pub enum Say {
     Answer(u16, &'static str, String),
     /// A head that promises more than comes.
     Cut,
+    /// An event stream: pieces, each after a wait in milliseconds, and whether it ends orderly.
+    Stream(Vec<(u64, String)>, bool),
     /// Nothing, with the connection held open.
     Silence,
     /// Closes the connection before any answer.
@@ -81,6 +83,7 @@ async fn read(stream: &mut TcpStream) -> Got {
 
 async fn write(stream: &mut TcpStream, reply: Say) {
     let text = match reply {
+        Say::Stream(pieces, orderly) => return write_stream(stream, pieces, orderly).await,
         Say::Answer(status, headers, body) => {
             format!("HTTP/1.1 {status} X\r\n{headers}content-length: {}\r\nconnection: close\r\n\r\n{body}", body.len())
         }
@@ -89,5 +92,20 @@ async fn write(stream: &mut TcpStream, reply: Say) {
     };
     // The other side may be gone already; the test sees that on its side.
     let _ = stream.write_all(text.as_bytes()).await;
+    let _ = stream.shutdown().await;
+}
+
+async fn write_stream(stream: &mut TcpStream, pieces: Vec<(u64, String)>, orderly: bool) {
+    let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream; charset=utf-8\r\nrequest-id: Req_1\r\n\
+                transfer-encoding: chunked\r\nconnection: close\r\n\r\n";
+    // As above: a client that has gone is the test's business.
+    let _ = stream.write_all(head.as_bytes()).await;
+    for (wait_ms, piece) in pieces {
+        tokio::time::sleep(std::time::Duration::from_millis(wait_ms)).await;
+        let _ = stream.write_all(format!("{:x}\r\n{piece}\r\n", piece.len()).as_bytes()).await;
+    }
+    if orderly {
+        let _ = stream.write_all(b"0\r\n\r\n").await;
+    }
     let _ = stream.shutdown().await;
 }

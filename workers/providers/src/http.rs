@@ -10,6 +10,7 @@ use serde_json::Value;
 
 use crate::attempts;
 use crate::call::{CallError, Class};
+use crate::clock;
 use crate::net::{self, Net, body};
 
 /// A frame with everything at its limit, escaped.
@@ -50,7 +51,7 @@ async fn send(net: &Net, call: &EffectCall, url: &str, request: &Value, timeout_
         .json(request);
     let response = request.send().await.map_err(|error| net::classify(error, &place))?;
     let status = response.status();
-    let asked = net::retry_after_ms(response.headers());
+    let asked = net::retry_after_ms(response.headers(), clock::now_ms());
     let body = body::read(response, ANSWER_BYTES_MAX, &place).await?;
     if status.is_redirection() {
         let message = format!("{place}: answered with a redirect (status {status}); give the final address");

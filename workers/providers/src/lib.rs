@@ -1,10 +1,13 @@
 //! Outbound: models, step functions of others, documents. The only crate that calls out.
 //!
-//! [`Performer`] implements the `Effects` port. Model adapters are pure request builders, answer
-//! parsers and error classifiers, one file each; one transport and one retry loop serve them all.
+//! [`Performer`] implements the `Effects` and `Models` ports. Model adapters are pure: request
+//! builders, readers of answers and of event streams, one folder each. One transport and one retry
+//! loop serve them all.
 
 mod attempts;
 mod call;
+mod chat;
+mod clock;
 pub mod config;
 mod documents;
 #[cfg(test)]
@@ -14,6 +17,7 @@ mod model;
 mod net;
 mod performer;
 mod scripted;
+mod sse;
 
 pub use config::{ConfigProblems, Profile, ProvidersConfig, Secret, Vendor};
 pub use performer::Performer;

@@ -1,22 +1,23 @@
-//! Model adapters. Each vendor's file has a pure request builder, answer parser and error
-//! classifier; this one sends, and reports in one shape.
+//! Model adapters, one folder each: `request` translates, `reply` reads an answer that came whole,
+//! `stream` puts one together from events. All of it is pure; `chat` sends.
 
 mod anthropic;
-mod failure;
+pub(crate) mod failure;
+mod fold;
 mod gemini;
-mod openai;
+mod json;
+mod openai_chat;
+mod openai_responses;
+mod order;
 
-use domain::effect::ModelRequest;
-use domain::retry::MODEL;
-use serde_json::{Value, json};
+pub(crate) use json::tool_call;
 
-use crate::attempts;
+use domain::chat::{ChatDelta, ChatReply, ChatRequest};
+use serde_json::Value;
+
 use crate::call::{CallError, Class};
-use crate::config::{Endpoint, Secret, Vendor};
-use crate::net::{self, Net, body};
-
-/// Largest answer of a model API.
-const ANSWER_BYTES_MAX: usize = 16 << 20;
+use crate::config::{Endpoint, Vendor};
+use crate::sse::Event;
 
 /// A request ready to be sent.
 #[derive(Debug, Clone, PartialEq)]
@@ -29,139 +30,102 @@ pub(crate) struct Wire {
     pub body: Value,
 }
 
-/// Why a model stopped (SPEC K-36).
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Finish {
-    Stop,
-    ToolCalls,
-    Length,
-    ContentFilter,
-    Other,
+/// What a reader of answers needs to know of the call.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Reading<'a> {
+    /// Ids that the provider does not give are derived from it.
+    pub call_id: &'a str,
+    /// The provider's own service, which keeps to its protocol. Other servers may leave out the
+    /// end mark of a stream.
+    pub original: bool,
 }
 
-impl Finish {
-    fn as_str(self) -> &'static str {
-        match self {
-            Self::Stop => "stop",
-            Self::ToolCalls => "tool_calls",
-            Self::Length => "length",
-            Self::ContentFilter => "content_filter",
-            Self::Other => "other",
-        }
-    }
+/// Puts a reply together from events. Sans I/O: it neither waits nor reads.
+pub(crate) trait ReplyStream: Send {
+    /// # Errors
+    /// The provider reports an error, or the events make no sense together. The stream is of no
+    /// use then.
+    fn event(&mut self, event: &Event, deltas: &mut Vec<ChatDelta>) -> Result<(), CallError>;
+
+    /// The end mark was seen: nothing more needs to be read.
+    fn is_complete(&self) -> bool;
+
+    /// The events are over.
+    ///
+    /// # Errors
+    /// The end mark of the protocol was not among them, or the model declined to answer.
+    fn finish(self: Box<Self>) -> Result<ChatReply, CallError>;
 }
 
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Usage {
-    pub input_tokens: u64,
-    pub output_tokens: u64,
-}
-
-/// A model's answer, in one shape for all vendors.
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Answer {
-    pub text: String,
-    pub model: String,
-    pub finish: Finish,
-    pub usage: Usage,
-    /// `{id, name, arguments}` each.
-    pub tool_calls: Vec<Value>,
-}
-
-impl Answer {
-    /// The outcome value of `Effect::Model`.
-    pub fn outcome(self, provider: &str) -> Value {
-        let mut value = json!({
-            "text": self.text,
-            "provider": provider,
-            "model": self.model,
-            "finish": self.finish.as_str(),
-            "usage": {
-                "input_tokens": self.usage.input_tokens,
-                "output_tokens": self.usage.output_tokens,
-                "total_tokens": self.usage.input_tokens + self.usage.output_tokens,
-            },
-        });
-        if !self.tool_calls.is_empty() {
-            value["tool_calls"] = self.tool_calls.into();
-        }
-        value
-    }
-}
-
-/// Asks a model, with the platform's attempts (SPEC K-12).
+/// Translates. A native request passes as it is, with model and streaming set.
 ///
 /// # Errors
-/// The last failure and how many attempts were made.
-pub(crate) async fn ask(net: &Net, endpoint: &Endpoint, request: &ModelRequest) -> Result<Answer, (CallError, u32)> {
-    let wire = match endpoint.vendor {
-        Vendor::Anthropic => anthropic::request(endpoint, request),
-        Vendor::Openai => openai::request(endpoint, request),
-        Vendor::Gemini => gemini::request(endpoint, request),
-    };
-    attempts::run(MODEL, |_| true, || send(net, endpoint, &wire)).await
-}
-
-async fn send(net: &Net, endpoint: &Endpoint, wire: &Wire) -> Result<Answer, CallError> {
-    let place = endpoint.vendor.as_str();
-    let mut call = net.models.post(&wire.url).json(&wire.body);
-    for (name, value) in &wire.headers {
-        call = call.header(*name, value);
+/// The request is not one for this provider.
+pub(crate) fn request(endpoint: &Endpoint, request: &ChatRequest, stream: bool) -> Result<Wire, CallError> {
+    request.check().map_err(|problem| CallError::new(Class::Invalid, problem).not_sent())?;
+    let name = endpoint.vendor.as_str();
+    if let Some(native) = request.native.as_ref().filter(|native| native.provider != name) {
+        let message = format!(
+            "the request is made for {:?}, but the model profile leads to {name}; choose a profile of that provider",
+            native.provider
+        );
+        return Err(CallError::new(Class::Invalid, message).not_sent());
     }
-    if let Some(key) = &endpoint.key {
-        call = call.header(wire.key_header.0, secret_header(wire.key_header.1, key)?);
-    }
-    let response = call.send().await.map_err(|error| hide(net::classify(error, place), endpoint))?;
-    let status = response.status().as_u16();
-    let retry_after_ms = net::retry_after_ms(response.headers());
-    let body = body::read(response, ANSWER_BYTES_MAX, place).await?;
-    let parsed: Result<Value, _> = serde_json::from_slice(&body);
-    if !(200..300).contains(&status) {
-        let error = failure::classify(endpoint.vendor, status, parsed.ok().as_ref(), &body);
-        let asked = retry_after_ms.or(error.retry_after_ms);
-        return Err(hide(error.retry_after(asked), endpoint));
-    }
-    let value = parsed.map_err(|error| unreadable(place, &error, &body))?;
-    let answer = match endpoint.vendor {
-        Vendor::Anthropic => anthropic::answer(&value),
-        Vendor::Openai => openai::answer(&value),
-        Vendor::Gemini => gemini::answer(&value),
-    };
-    answer.map_err(|error| hide(error, endpoint))
+    Ok(match endpoint.vendor {
+        Vendor::Anthropic => anthropic::wire(endpoint, request, stream),
+        Vendor::Openai => openai_chat::wire(endpoint, request, stream),
+        Vendor::OpenaiResponses => openai_responses::wire(endpoint, request, stream),
+        Vendor::Gemini => gemini::wire(endpoint, request, stream),
+    })
 }
 
-/// An answer that ends in the middle is a broken transfer, other nonsense is not worth a repeat.
-fn unreadable(place: &str, error: &serde_json::Error, body: &[u8]) -> CallError {
-    let class = if error.is_eof() { Class::Cut } else { Class::Invalid };
-    CallError::new(
-        class,
-        format!("{place}: the answer is not JSON ({error}); it begins with {:?}", body::beginning(body)),
-    )
-}
-
-fn secret_header(before: &str, key: &Secret) -> Result<reqwest::header::HeaderValue, CallError> {
-    let mut value = reqwest::header::HeaderValue::from_str(&format!("{before}{}", key.expose()))
-        .map_err(|_| CallError::new(Class::Auth, "the key holds characters that no header may have").not_sent())?;
-    value.set_sensitive(true);
-    Ok(value)
-}
-
-/// Vendors like to repeat the key they refuse.
-fn hide(error: CallError, endpoint: &Endpoint) -> CallError {
-    match &endpoint.key {
-        Some(key) => CallError { message: key.redact(&error.message), ..error },
-        None => error,
+/// Reads an answer that came whole.
+///
+/// # Errors
+/// The model declined, the provider reports a failure, or the body is no answer.
+pub(crate) fn reply(vendor: Vendor, reading: Reading<'_>, body: Value) -> Result<ChatReply, CallError> {
+    match vendor {
+        Vendor::Anthropic => anthropic::reply::read(body, reading),
+        Vendor::Openai => openai_chat::reply::read(body, reading),
+        Vendor::OpenaiResponses => openai_responses::reply::read(body, reading),
+        Vendor::Gemini => gemini::reply::read(body, reading),
     }
 }
 
-/// Tokens to ask for: what the step wants, within the profile's bound.
-fn max_tokens(endpoint: &Endpoint, request: &ModelRequest) -> u32 {
-    endpoint.max_tokens.map_or(request.max_tokens, |max| max.min(request.max_tokens))
+/// Starts reading a stream.
+pub(crate) fn stream(vendor: Vendor, reading: Reading<'_>) -> Box<dyn ReplyStream> {
+    match vendor {
+        Vendor::Anthropic => Box::new(anthropic::stream::Stream::new(reading)),
+        Vendor::Openai => Box::new(openai_chat::stream::Stream::new(reading)),
+        Vendor::OpenaiResponses => Box::new(openai_responses::stream::Stream::new(reading)),
+        Vendor::Gemini => Box::new(gemini::stream::Stream::new(reading)),
+    }
 }
 
 /// A missing part of an answer.
 fn lacking(vendor: Vendor, what: &str) -> CallError {
-    CallError::new(Class::Invalid, format!("{}: the answer has no {what}", vendor.as_str()))
+    CallError::new(Class::Unknown, format!("{}: the answer has no {what}", vendor.as_str()))
+}
+
+/// The model said nothing but no.
+fn declined(vendor: Vendor, why: &str) -> CallError {
+    let why = if why.is_empty() { String::new() } else { format!(" ({why})") };
+    CallError::new(Class::Safety, format!("{}: the model declined to answer{why}", vendor.as_str()))
+}
+
+/// A stream that ended before its end mark.
+fn cut(vendor: Vendor) -> CallError {
+    CallError::new(Class::Cut, format!("{}: the stream ended before the answer did", vendor.as_str()))
+}
+
+/// A stream whose events make no sense: something was lost or garbled on the way.
+fn garbled(vendor: Vendor, what: &str) -> CallError {
+    CallError::new(Class::Cut, format!("{}: the stream is garbled ({what})", vendor.as_str()))
+}
+
+/// The JSON of an event.
+fn event_json(vendor: Vendor, event: &Event) -> Result<Value, CallError> {
+    serde_json::from_str(&event.data).map_err(|_| garbled(vendor, "an event is no JSON"))
 }
 
 #[cfg(test)]

@@ -123,10 +123,49 @@ pub fn classify(error: reqwest::Error, place: &str) -> CallError {
     if error.is_connect() || error.is_builder() { call.not_sent() } else { call }
 }
 
-/// Milliseconds of a `retry-after-ms` or `retry-after` header in seconds (RFC 9110, 10.2.3); dates
-/// are not read.
-pub fn retry_after_ms(headers: &reqwest::header::HeaderMap) -> Option<u64> {
-    let number = |name: &str| headers.get(name)?.to_str().ok()?.trim().parse::<f64>().ok();
-    let ms = number("retry-after-ms").or_else(|| number("retry-after").map(|seconds| seconds * 1_000.0))?;
-    (ms.is_finite() && ms >= 0.0).then_some(ms.ceil() as u64)
+/// How long the other side asks to wait: `retry-after-ms`, else `retry-after` in seconds or as a date
+/// (RFC 9110, 10.2.3), measured from `now_ms`.
+pub fn retry_after_ms(headers: &reqwest::header::HeaderMap, now_ms: i64) -> Option<u64> {
+    let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok()).map(str::trim);
+    let number = |name: &str| text(name)?.parse::<f64>().ok().filter(|ms| ms.is_finite() && *ms >= 0.0);
+    let ms = number("retry-after-ms").or_else(|| number("retry-after").map(|seconds| seconds * 1_000.0));
+    let date = || http_date_ms(text("retry-after")?).map(|at| u64::try_from(at - now_ms).unwrap_or(0));
+    ms.map(|ms| ms.ceil() as u64).or_else(date)
+}
+
+/// A date as in `Sun, 06 Nov 1994 08:49:37 GMT`, the only form that may still be sent.
+fn http_date_ms(text: &str) -> Option<i64> {
+    const MONTHS: [&str; 12] = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
+    let mut words = text.split_once(", ")?.1.split(' ');
+    let (day, month, year, time) = (words.next()?, words.next()?, words.next()?, words.next()?);
+    let month = 1 + MONTHS.iter().position(|name| *name == month)?;
+    (words.next() == Some("GMT")).then_some(())?;
+    domain::time::parse_rfc3339(&format!("{year}-{month:02}-{day}T{time}Z"))
+}
+
+#[cfg(test)]
+mod tests {
+    use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
+
+    use super::*;
+
+    #[test]
+    fn waits_are_read_from_either_header_in_any_form() {
+        let now = domain::time::parse_rfc3339("1994-11-06T08:49:37Z").expect("a time");
+        let asked = |headers: &[(&'static str, &'static str)]| {
+            let pair = |(name, value): &(&'static str, &'static str)| {
+                (HeaderName::from_static(name), HeaderValue::from_static(value))
+            };
+            retry_after_ms(&headers.iter().map(pair).collect::<HeaderMap>(), now)
+        };
+        assert_eq!(asked(&[]), None);
+        assert_eq!(asked(&[("retry-after", "2")]), Some(2_000));
+        assert_eq!(asked(&[("retry-after", "1.5")]), Some(1_500));
+        assert_eq!(asked(&[("retry-after", "2"), ("retry-after-ms", "125.2")]), Some(126));
+        assert_eq!(asked(&[("retry-after", "Sun, 06 Nov 1994 08:49:47 GMT")]), Some(10_000));
+        assert_eq!(asked(&[("retry-after", "Sun, 06 Nov 1994 08:00:00 GMT")]), Some(0));
+        for nonsense in ["-1", "NaN", "soon", "Sun, 99 Nov 1994 08:49:37 GMT", "Sun, 06 Now 1994 08:49:37 GMT"] {
+            assert_eq!(asked(&[("retry-after", nonsense)]), None, "{nonsense}");
+        }
+    }
 }

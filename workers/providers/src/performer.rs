@@ -1,36 +1,35 @@
-//! The `Effects` port: one performer for all kinds of effects.
+//! The `Effects` and `Models` ports: one performer for all that goes out.
+
+mod step;
+mod targets;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use domain::effect::{Effect, EffectCall, EffectFailure, ModelRequest, Outcome};
-use domain::ports::Effects;
+use domain::chat::{ChatCall, ChatOutcome};
+use domain::effect::{Effect, EffectCall, Outcome};
+use domain::ports::{DeltaSink, Effects, Models};
 use schemas::problem::Code;
 
-use crate::config::{Choice, ConfigProblems, Endpoint, ProvidersConfig};
+#[cfg(test)]
+pub(crate) use self::step::outcome_of;
+use self::targets::Targets;
+use crate::call::{CallError, Class};
+use crate::config::{Choice, ConfigProblems, ProvidersConfig};
 use crate::documents::Documents;
 use crate::net::Net;
 use crate::scripted::Scripted;
-use crate::{http, model};
+use crate::{chat, http};
 
-/// Performs effects. Cheap to share; dropping a call's future cancels the call.
+/// Performs effects and asks models. Cheap to share; dropping a call's future cancels the call.
 #[derive(Debug)]
 pub struct Performer {
     net: Net,
-    default: Arc<Source>,
-    profiles: BTreeMap<String, Arc<Source>>,
+    targets: Targets,
     scripted: Arc<Scripted>,
-    /// A script of the operator answers for every profile.
-    all_scripted: bool,
     documents: Documents,
     in_words: String,
-}
-
-#[derive(Debug)]
-enum Source {
-    Endpoint(Endpoint),
-    Scripted(Arc<Scripted>),
 }
 
 impl Performer {
@@ -42,7 +41,7 @@ impl Performer {
         let mut problems = Vec::new();
         let choice = config.choose().unwrap_or_else(|found| {
             problems.extend(found);
-            Choice { default: None, profiles: BTreeMap::new() }
+            Choice { default: None, profiles: BTreeMap::new(), vendors: BTreeMap::new() }
         });
         let record = config.script_record.as_deref();
         let script = match &config.script {
@@ -71,9 +70,6 @@ impl Performer {
         documents: Documents,
         net: Net,
     ) -> Self {
-        let source = |endpoint: Option<Endpoint>| {
-            Arc::new(endpoint.map_or_else(|| Source::Scripted(Arc::clone(&scripted)), Source::Endpoint))
-        };
         let in_words = match (&choice.default, &config.script) {
             (Some(endpoint), _) => endpoint.in_words(),
             (None, Some(path)) => format!("scripted ({})", path.display()),
@@ -83,9 +79,7 @@ impl Performer {
         };
         Self {
             net,
-            default: source(choice.default),
-            profiles: choice.profiles.into_iter().map(|(name, endpoint)| (name, source(endpoint))).collect(),
-            all_scripted: config.script.is_some(),
+            targets: Targets::new(choice, Arc::clone(&scripted), config.script.is_some()),
             scripted,
             documents,
             in_words,
@@ -96,37 +90,22 @@ impl Performer {
     pub fn scripted(&self) -> &Scripted {
         &self.scripted
     }
+}
 
-    async fn model(&self, key: &str, request: &ModelRequest) -> Outcome {
-        let source = match request.profile.as_deref() {
-            None | Some("default") => &self.default,
-            Some(_) if self.all_scripted => &self.default,
-            Some(name) => match self.profiles.get(name) {
-                Some(source) => source,
-                None => return Outcome::Failed(self.no_profile(name)),
-            },
-        };
-        let (name, result) = match source.as_ref() {
-            Source::Endpoint(endpoint) => (endpoint.vendor.as_str(), model::ask(&self.net, endpoint, request).await),
-            Source::Scripted(scripted) => ("scripted", scripted.ask(key, request).await),
-        };
-        match result {
-            Ok(answer) => Outcome::Ok(answer.outcome(name)),
-            // A model's answer leaves no trace outside: a repeat costs money, it does no harm.
-            Err((error, attempts)) => Outcome::Failed(error.into_failure(Code::ProviderFailed, attempts)),
+#[async_trait]
+impl Models for Performer {
+    async fn chat(&self, call: &ChatCall, sink: Option<&dyn DeltaSink>) -> ChatOutcome {
+        match self.targets.find(&call.target) {
+            Ok(target) => chat::chat(&self.net, &target, call, sink).await,
+            Err(missing) => {
+                let error = CallError::new(Class::Invalid, missing.message).not_sent();
+                chat::refuse(call, &missing.provider, Code::ProviderMissing, error)
+            }
         }
     }
 
-    fn no_profile(&self, name: &str) -> EffectFailure {
-        let known: Vec<&str> = self.profiles.keys().map(String::as_str).collect();
-        let known =
-            if known.is_empty() { "none is configured".to_owned() } else { format!("known are {}", known.join(", ")) };
-        EffectFailure {
-            code: Code::ProviderMissing,
-            message: format!("there is no model profile {name:?}; {known} (see [models.<name>] in stepfleet.toml)"),
-            retriable: false,
-            may_have_happened: false,
-        }
+    fn provider(&self) -> String {
+        self.in_words.clone()
     }
 }
 
@@ -134,7 +113,10 @@ impl Performer {
 impl Effects for Performer {
     async fn perform(&self, call: &EffectCall) -> Outcome {
         match &call.effect {
-            Effect::Model(request) => self.model(&call.key, request).await,
+            Effect::Model(request) => match self.chat(&step::call_of(call, request), None).await.result {
+                Ok(reply) => Outcome::Ok(step::outcome_of(&reply)),
+                Err(failure) => Outcome::Failed(step::failure_of(failure)),
+            },
             Effect::HttpPost { url, body, timeout_ms, class } => {
                 http::post(&self.net, call, url, body, *timeout_ms, *class).await
             }

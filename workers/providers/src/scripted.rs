@@ -1,6 +1,7 @@
 //! The scripted provider: replies from a file (or from the built-in script), the same ones every
 //! time. For tests, demonstrations and drills; `docs/scripted-provider.md` describes the file.
 
+mod asked;
 mod record;
 mod reply;
 mod script;
@@ -10,21 +11,21 @@ use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use domain::effect::ModelRequest;
-use domain::moniker::model::prompt;
-use domain::retry::MODEL;
+use domain::chat::ChatReply;
 use serde_json::Value;
 
+pub(crate) use asked::Asked;
 pub use record::Request;
 
-use crate::attempts;
 use crate::call::{CallError, Class};
-use crate::model::Answer;
+use crate::chat::Emission;
 use record::Recorder;
 use reply::Reply;
 use script::Script;
 use template::Facts;
 
+/// What the script calls its model when nobody asks for another.
+pub(crate) const MODEL_NAME: &str = "script";
 const BUILT_IN: &str = include_str!("scripted/builtin.json");
 
 /// Answers model requests by rule.
@@ -73,29 +74,40 @@ impl Scripted {
         self.recorder.requests()
     }
 
-    /// Answers, with the platform's attempts: a scripted failure is tried again like a real one.
-    pub(crate) async fn ask(&self, key: &str, request: &ModelRequest) -> Result<Answer, (CallError, u32)> {
-        attempts::run(MODEL, |_| true, || self.attempt(key, request)).await
-    }
-
-    async fn attempt(&self, key: &str, request: &ModelRequest) -> Result<Answer, CallError> {
-        let facts = Facts::new(request, prompt::frame_of(&request.prompt));
-        let found = self.find(request, &facts);
-        self.recorder.record(key, request, found.map(|(rule, _)| rule));
+    /// One attempt at an answer, piece by piece.
+    ///
+    /// # Errors
+    /// The scripted failure, or no rule fits.
+    pub(crate) async fn attempt(&self, asked: &Asked, mut emission: Emission<'_>) -> Result<ChatReply, CallError> {
+        let facts = Facts::new(asked);
+        let found = self.find(asked, &facts);
+        self.recorder.record(asked, found.map(|(rule, _)| rule));
         let Some((_, reply)) = found else {
             return Err(CallError::new(Class::Invalid, "scripted: no rule of the script fits this request"));
         };
-        if reply.delay_ms > 0 {
-            tokio::time::sleep(Duration::from_millis(reply.delay_ms)).await;
+        wait(reply.delay_ms).await;
+        let answer = reply.answer(asked, &facts);
+        let (pieces, error) = reply.course(&answer);
+        for (number, piece) in pieces.into_iter().enumerate() {
+            if number > 0 {
+                wait(reply.delta_ms).await;
+            }
+            emission.tell(piece);
         }
-        reply.answer(request, &facts)
+        match error {
+            Some(error) => Err(error),
+            None => {
+                emission.complete();
+                Ok(answer)
+            }
+        }
     }
 
     /// The first rule that fits and is not used up, and its reply for this step.
-    fn find(&self, request: &ModelRequest, facts: &Facts) -> Option<(Option<usize>, &Reply)> {
+    fn find(&self, asked: &Asked, facts: &Facts) -> Option<(Option<usize>, &Reply)> {
         let mut uses = self.uses.lock().unwrap_or_else(PoisonError::into_inner);
         for (number, rule) in self.script.rules.iter().enumerate() {
-            if !rule.when.fits(request, facts) {
+            if !rule.when.fits(asked, facts) {
                 continue;
             }
             let used = &mut uses[number];
@@ -107,6 +119,12 @@ impl Scripted {
             }
         }
         self.script.otherwise.as_ref().map(|reply| (None, reply))
+    }
+}
+
+async fn wait(ms: u64) {
+    if ms > 0 {
+        tokio::time::sleep(Duration::from_millis(ms)).await;
     }
 }
 

@@ -110,8 +110,10 @@ async fn open_archive(config: &Config, create: bool) -> Result<LanceArchive> {
 fn performer(config: &Config, allow_private: bool) -> Result<Arc<dyn Effects>> {
     let mut profiles = BTreeMap::new();
     for (name, found) in &config.models {
-        let ModelProfile { provider, model, base_url, max_tokens, api_key_env } = found.clone();
-        profiles.insert(name.clone(), Profile { provider, model, base_url, max_tokens, api_key_env });
+        let ModelProfile { provider, model, base_url, max_tokens, api_key_env, api_key_file, parameters, prices } =
+            found.clone();
+        let profile = Profile { provider, model, base_url, max_tokens, api_key_env, api_key_file, parameters, prices };
+        profiles.insert(name.clone(), profile);
     }
     let mut settings = ProvidersConfig::from_env(|name| std::env::var(name).ok(), profiles);
     // These have been through the layers: file, environment, flags.

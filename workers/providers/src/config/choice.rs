@@ -2,22 +2,31 @@
 
 use std::collections::BTreeMap;
 
+use domain::chat::{Parameters, Prices};
 use url::Url;
 
 use super::{Profile, ProvidersConfig, Secret, Vendor};
 
 /// Where a profile's requests go.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Endpoint {
     pub vendor: Vendor,
     pub model: String,
     /// Without a slash at the end.
     pub base_url: String,
     pub key: Option<Secret>,
-    pub max_tokens: Option<u32>,
+    /// What requests leave open; its bound on tokens holds for all.
+    pub parameters: Parameters,
+    pub prices: Prices,
 }
 
 impl Endpoint {
+    /// The vendor's own service, not another server that speaks its protocol.
+    pub fn is_original(&self) -> bool {
+        let host = |text: &str| Url::parse(text).ok()?.host_str().map(str::to_owned);
+        host(&self.base_url) == host(self.vendor.base_url())
+    }
+
     /// For the banner: never with the key.
     pub fn in_words(&self) -> String {
         let place =
@@ -27,18 +36,20 @@ impl Endpoint {
 }
 
 /// What answers model requests.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Choice {
     /// Of sessions that name no profile. `None`, here and below: the scripted provider.
     pub default: Option<Endpoint>,
     pub profiles: BTreeMap<String, Option<Endpoint>>,
+    /// Of profiles that name a vendor only: its account, or why it cannot be used.
+    pub vendors: BTreeMap<Vendor, Result<Endpoint, String>>,
 }
 
 impl Vendor {
     fn base_url(self) -> &'static str {
         match self {
             Self::Anthropic => "https://api.anthropic.com",
-            Self::Openai => "https://api.openai.com/v1",
+            Self::Openai | Self::OpenaiResponses => "https://api.openai.com/v1",
             Self::Gemini => "https://generativelanguage.googleapis.com",
         }
     }
@@ -46,7 +57,7 @@ impl Vendor {
     fn model(self) -> &'static str {
         match self {
             Self::Anthropic => "claude-sonnet-4-5",
-            Self::Openai => "gpt-5-mini",
+            Self::Openai | Self::OpenaiResponses => "gpt-5-mini",
             Self::Gemini => "gemini-2.5-flash",
         }
     }
@@ -54,7 +65,7 @@ impl Vendor {
     fn key_variable(self) -> &'static str {
         match self {
             Self::Anthropic => "ANTHROPIC_API_KEY",
-            Self::Openai => "OPENAI_API_KEY",
+            Self::Openai | Self::OpenaiResponses => "OPENAI_API_KEY",
             Self::Gemini => "GEMINI_API_KEY",
         }
     }
@@ -74,8 +85,9 @@ impl ProvidersConfig {
         let mut problems = Vec::new();
         let mut profiles = BTreeMap::new();
         if self.script.is_some() {
-            return Ok(Choice { default: None, profiles });
+            return Ok(Choice { default: None, profiles, vendors: BTreeMap::new() });
         }
+        problems.extend(self.key_problems.clone());
         for (name, profile) in &self.profiles {
             match self.endpoint_of_profile(name, profile) {
                 Ok(endpoint) => {
@@ -97,28 +109,31 @@ impl ProvidersConfig {
                 }),
             },
         };
-        if problems.is_empty() { Ok(Choice { default, profiles }) } else { Err(problems) }
+        let account = |vendor| (vendor, self.endpoint(vendor, None, None, None));
+        let vendors = Vendor::ALL.into_iter().map(account).collect();
+        if problems.is_empty() { Ok(Choice { default, profiles, vendors }) } else { Err(problems) }
     }
 
     fn endpoint_of_profile(&self, name: &str, profile: &Profile) -> Result<Option<Endpoint>, String> {
         if profile.provider == SCRIPTED {
             return Ok(None);
         }
-        let vendor = Vendor::parse(&profile.provider).ok_or_else(|| {
-            format!("provider must be anthropic, openai, gemini or {SCRIPTED}, not {:?}", profile.provider)
-        })?;
+        let vendor = Vendor::parse(&profile.provider)
+            .ok_or_else(|| format!("provider must be {} or {SCRIPTED}, not {:?}", vendors(), profile.provider))?;
         let own_key = self.profile_keys.get(name).cloned();
         if let (Some(variable), None) = (&profile.api_key_env, &own_key) {
             return Err(format!("{variable} is not set; it must hold the key"));
         }
         let mut endpoint = self.endpoint(vendor, Some(&profile.model), profile.base_url.as_deref(), own_key)?;
-        endpoint.max_tokens = profile.max_tokens;
+        profile.prices.check()?;
+        endpoint.prices = profile.prices;
+        endpoint.parameters =
+            Parameters { max_tokens: profile.max_tokens, ..Parameters::default() }.over(&profile.parameters);
         Ok(Some(endpoint))
     }
 
     fn named(&self, text: &str) -> Result<Option<Endpoint>, String> {
-        let known =
-            || format!("must be <provider>/<model> with anthropic, openai or gemini, or scripted; not {text:?}");
+        let known = || format!("must be <provider>/<model> with {}, or {SCRIPTED}; not {text:?}", vendors());
         if text == SCRIPTED {
             return Ok(None);
         }
@@ -133,6 +148,7 @@ impl ProvidersConfig {
     fn first_account(&self) -> Result<Option<Endpoint>, String> {
         let ready = |vendor: &Vendor| {
             let account = self.accounts.get(vendor);
+            // Local servers want no key.
             account.is_some_and(|a| a.key.is_some() || (*vendor == Vendor::Openai && a.base_url.is_some()))
         };
         match Vendor::ALL.into_iter().find(ready) {
@@ -148,16 +164,21 @@ impl ProvidersConfig {
         base_url: Option<&str>,
         own_key: Option<Secret>,
     ) -> Result<Endpoint, String> {
-        let account = self.accounts.get(&vendor).cloned().unwrap_or_default();
+        let account = self.accounts.get(&vendor.account()).cloned().unwrap_or_default();
         let own_place = base_url.or(account.base_url.as_deref());
         let base_url = own_place.unwrap_or(vendor.base_url()).trim_end_matches('/');
         let parsed = Url::parse(base_url).map_err(|error| format!("{base_url:?} is no base URL: {error}"))?;
         if !matches!(parsed.scheme(), "http" | "https") || !parsed.has_host() {
             return Err(format!("{base_url:?} is no base URL: it must begin with http:// or https://"));
         }
+        if !parsed.username().is_empty() || parsed.password().is_some() || parsed.query().is_some() {
+            // Addresses are shown, in the banner and in errors.
+            let variable = vendor.key_variable();
+            return Err(format!("a base URL must have no user, password or query; put the key into {variable}"));
+        }
         // A key belongs to the vendor's own place or to the one set along with it.
         let key = own_key.or(account.key);
-        if key.is_none() && (vendor != Vendor::Openai || own_place.is_none()) {
+        if key.is_none() && (vendor.account() != Vendor::Openai || own_place.is_none()) {
             return Err(format!("set {} to use {}", vendor.key_variable(), vendor.as_str()));
         }
         Ok(Endpoint {
@@ -165,9 +186,15 @@ impl ProvidersConfig {
             model: model.unwrap_or(vendor.model()).to_owned(),
             base_url: base_url.to_owned(),
             key,
-            max_tokens: None,
+            parameters: Parameters::default(),
+            prices: Prices::default(),
         })
     }
+}
+
+/// The known ones, for messages.
+fn vendors() -> String {
+    Vendor::ALL.map(Vendor::as_str).join(", ")
 }
 
 #[cfg(test)]
@@ -186,7 +213,7 @@ mod tests {
             model: "m".to_owned(),
             base_url,
             max_tokens: Some(9),
-            api_key_env: None,
+            ..Profile::default()
         }
     }
 
@@ -229,6 +256,49 @@ mod tests {
         assert_eq!(problems.len(), parts.len());
         for (problem, part) in problems.iter().zip(parts) {
             assert!(problem.starts_with(part), "{problem}");
+        }
+    }
+
+    #[test]
+    fn keys_come_from_files_too_and_a_bad_file_is_a_problem() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let file = |name: &str, text: &str| {
+            let path = folder.path().join(name);
+            std::fs::write(&path, text).expect("written");
+            path.to_str().expect("utf-8").to_owned()
+        };
+        let good = file("good", "sk-filed\n");
+        let config_of = |path: &str| config(&[("ANTHROPIC_API_KEY_FILE", path)], &[]);
+        let choice = config_of(&good).choose().expect("valid");
+        assert_eq!(choice.default.and_then(|e| e.key), Secret::new("sk-filed"));
+        let own = Profile { api_key_file: Some(good.into()), ..profile("gemini", None) };
+        let choice = config(&[], &[("own", own)]).choose().expect("valid");
+        assert_eq!(choice.profiles["own"].as_ref().and_then(|e| e.key.clone()), Secret::new("sk-filed"));
+        let empty = config_of(&file("empty", " \n")).choose().expect_err("problems");
+        assert!(
+            empty[0].starts_with("ANTHROPIC_API_KEY_FILE: ") && empty[0].ends_with("it must hold the key"),
+            "{empty:?}"
+        );
+        let missing = config_of("/no/such/file").choose().expect_err("problems");
+        assert!(missing[0].contains("/no/such/file"), "{missing:?}");
+    }
+
+    #[test]
+    fn one_account_serves_both_apis_of_its_vendor() {
+        let both = config(&[("OPENAI_API_KEY", "o"), ("STEPFLEET_MODEL", "openai_responses/x")], &[]);
+        assert_eq!(words(&both), "openai_responses (x)");
+        let choice = both.choose().expect("valid");
+        assert!(choice.default.is_some_and(|e| e.is_original() && e.key == Secret::new("o")));
+        assert!(choice.vendors[&Vendor::Openai].is_ok());
+        let refused = choice.vendors[&Vendor::Gemini].as_ref().expect_err("no key");
+        assert_eq!(refused, "set GEMINI_API_KEY to use gemini");
+    }
+
+    #[test]
+    fn an_address_with_a_password_is_refused_without_telling_it() {
+        for url in ["http://me:hidden@h/v1", "http://h/v1?key=hidden"] {
+            let problems = config(&[("OPENAI_BASE_URL", url)], &[]).choose().expect_err("problems");
+            assert!(problems[0].contains("OPENAI_API_KEY") && !problems[0].contains("hidden"), "{problems:?}");
         }
     }
 

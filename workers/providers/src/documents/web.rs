@@ -7,6 +7,7 @@ use url::Url;
 use super::{DOCUMENT_BYTES_MAX, Read, text};
 use crate::attempts;
 use crate::call::{CallError, Class};
+use crate::clock;
 use crate::net::{self, Net, body};
 use domain::retry::HTTP;
 
@@ -39,7 +40,7 @@ async fn fetch(net: &Net, url: &Url) -> Result<(Vec<u8>, bool, String), CallErro
             408 | 429 | 500.. => Class::Overloaded,
             _ => Class::Invalid,
         };
-        let asked = net::retry_after_ms(response.headers());
+        let asked = net::retry_after_ms(response.headers(), clock::now_ms());
         return Err(CallError::new(class, format!("{place}: it was answered with status {status}")).retry_after(asked));
     }
     let kind = response.headers().get("content-type").and_then(|kind| kind.to_str().ok()).unwrap_or("").to_owned();

@@ -40,7 +40,7 @@ pub async fn read(response: Response, max: usize, place: &str) -> Result<BytesMu
 }
 
 /// Past the head of an answer, a broken connection is a broken answer.
-fn as_cut(error: CallError) -> CallError {
+pub fn as_cut(error: CallError) -> CallError {
     let class = if error.class == Class::Network { Class::Cut } else { error.class };
     CallError { class, ..error }
 }

@@ -1,6 +1,7 @@
 //! The performer as the runner uses it: models over the wire, the script, profiles.
 
-use domain::effect::EffectFailure;
+use domain::chat::{CallContext, ChatRequest, ErrorCategory, ModelProfile, ModelTarget, Parameters, Prices};
+use domain::effect::{EffectFailure, ModelRequest};
 use schemas::id::{Namespace, SessionId, SessionKey};
 use serde_json::{Value, json};
 
@@ -34,7 +35,7 @@ async fn ask(vendor: &str, replies: Vec<Say>) -> (Outcome, FakeServer) {
         _ => ("GEMINI_API_KEY", "GEMINI_BASE_URL"),
     };
     let performer = Performer::new(&config(&[(key, "sk-hidden"), (url, &server.url)], &[])).expect("valid");
-    assert!(performer.provider().starts_with(vendor) && performer.provider().contains(&server.url));
+    assert!(Effects::provider(&performer).starts_with(vendor) && Effects::provider(&performer).contains(&server.url));
     (performer.perform(&call(None)).await, server)
 }
 
@@ -124,11 +125,11 @@ async fn profiles_choose_the_endpoint() {
         model: "local-1".to_owned(),
         base_url: Some(server.url.clone()),
         max_tokens: Some(7),
-        api_key_env: None,
+        ..Profile::default()
     };
     let config = config(&[], &[("fast", profile("openai")), ("fake", profile("scripted"))]);
     let performer = Performer::new(&config).expect("valid");
-    assert!(performer.provider().starts_with("scripted (built-in"), "{}", performer.provider());
+    assert!(Effects::provider(&performer).starts_with("scripted (built-in"), "{}", Effects::provider(&performer));
     assert!(matches!(performer.perform(&call(Some("fast"))).await, Outcome::Ok(value) if value["text"] == "hi"));
     let body: Value = serde_json::from_str(&server.requests()[0].body).expect("json");
     assert_eq!((&body["model"], &body["max_tokens"]), (&json!("local-1"), &json!(7)));
@@ -138,6 +139,75 @@ async fn profiles_choose_the_endpoint() {
     let failure = failed(performer.perform(&call(Some("slow"))).await);
     assert_eq!(failure.code, Code::ProviderMissing);
     assert!(failure.message.contains("known are fake, fast"), "{}", failure.message);
+}
+
+fn chat_call(target: ModelTarget) -> ChatCall {
+    let request = ChatRequest::ask("be brief", "hello");
+    ChatCall { id: "call-1".to_owned(), target, request, context: CallContext::default() }
+}
+
+fn data(provider: &str, prices: Prices) -> ModelTarget {
+    let parameters = Parameters { max_tokens: Some(5_000), temperature: Some(0.1), ..Parameters::default() };
+    ModelTarget::Profile(Box::new(ModelProfile {
+        provider: provider.to_owned(),
+        model: "m-9".to_owned(),
+        parameters,
+        prices,
+    }))
+}
+
+#[tokio::test]
+async fn profiles_that_are_data_use_configured_addresses_and_keys() {
+    let server = FakeServer::start(vec![answer(200, "", spoken("openai"))]).await;
+    let local = Profile {
+        provider: "openai".to_owned(),
+        model: "local-1".to_owned(),
+        base_url: Some(server.url.clone()),
+        max_tokens: Some(7),
+        prices: Prices {
+            cost_per_1k_input_tokens: Some(1.0),
+            cost_per_1k_output_tokens: Some(1.0),
+            ..Prices::default()
+        },
+        ..Profile::default()
+    };
+    let variables = [("OPENAI_API_KEY", "sk-hidden"), ("OPENAI_BASE_URL", server.url.as_str())];
+    let performer = Performer::new(&config(&variables, &[("local", local)])).expect("valid");
+
+    let outcome = performer.chat(&chat_call(data("local", Prices::default())), None).await;
+    assert_eq!((outcome.record.model.as_str(), outcome.record.cost), ("m-9", Some(0.003)));
+    let own = Prices { cost_per_1k_input_tokens: Some(0.0), cost_per_1k_output_tokens: Some(5.0), ..Prices::default() };
+    let outcome = performer.chat(&chat_call(data("openai", own)), None).await;
+    assert_eq!((outcome.result.expect("a reply").text().as_str(), outcome.record.cost), ("hi", Some(0.005)));
+    let bodies: Vec<Value> =
+        server.requests().iter().map(|got| serde_json::from_str(&got.body).expect("json")).collect();
+    assert_eq!((&bodies[0]["model"], &bodies[0]["max_tokens"]), (&json!("m-9"), &json!(7)), "bounds hold");
+    assert_eq!((&bodies[1]["max_tokens"], &bodies[1]["temperature"]), (&json!(5_000), &json!(0.1)));
+
+    let outcome = performer.chat(&chat_call(data("gemini", Prices::default())), None).await;
+    let failure = outcome.result.expect_err("no account");
+    assert_eq!((failure.code, failure.retriable, failure.may_have_happened), (Code::ProviderMissing, false, false));
+    assert!(failure.message.contains("GEMINI_API_KEY"), "{}", failure.message);
+    assert_eq!(outcome.record.outcome.map(|outcome| (outcome.ok, outcome.attempts)), Some((false, 0)));
+    let outcome = performer.chat(&chat_call(data("http://evil/v1", Prices::default())), None).await;
+    assert!(outcome.result.expect_err("no address").message.contains("known are local"));
+    assert_eq!(server.requests().len(), 2);
+    let outcome = performer.chat(&chat_call(data("scripted", Prices::default())), None).await;
+    assert_eq!(outcome.record.provider, "scripted");
+    assert!(!format!("{performer:?}").contains("sk-hidden"));
+}
+
+#[tokio::test]
+async fn a_request_that_nobody_takes_is_refused_before_it_is_sent() {
+    let server = FakeServer::start(vec![answer(200, "", spoken("openai"))]).await;
+    let performer =
+        Performer::new(&config(&[("OPENAI_API_KEY", "k"), ("OPENAI_BASE_URL", &server.url)], &[])).expect("valid");
+    let mut call = chat_call(ModelTarget::Default);
+    call.request.messages.clear();
+    let outcome = performer.chat(&call, None).await;
+    let failure = outcome.result.expect_err("no message");
+    assert_eq!((failure.category, failure.may_have_happened), (ErrorCategory::Validation, false));
+    assert!(server.requests().is_empty());
 }
 
 #[test]

@@ -6,8 +6,9 @@ use std::io::Write;
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
-use domain::effect::ModelRequest;
 use serde::Serialize;
+
+use super::asked::Asked;
 
 /// Requests kept in memory.
 const REQUESTS_MAX: usize = 1_000;
@@ -17,12 +18,20 @@ const REQUESTS_MAX: usize = 1_000;
 pub struct Request {
     /// Number of the request, from 1.
     pub n: u64,
-    /// Idempotency key: session, iteration, index.
+    /// Id of the call; of a step's, the idempotency key: session, iteration, index.
     pub key: String,
     pub profile: Option<String>,
     pub system: String,
     pub prompt: String,
-    pub max_tokens: u32,
+    pub max_tokens: Option<u32>,
+    /// Texts of the tool results that are new to the model.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub results: String,
+    /// Messages in the history.
+    pub messages: usize,
+    pub streaming: bool,
+    /// `<conversation>:<turn>` that it was made for.
+    pub run_id: String,
     /// Number of the rule that answered, from 0; absent when none did.
     pub rule: Option<usize>,
 }
@@ -49,16 +58,20 @@ impl Recorder {
         Ok(Self { kept: Mutex::new(Kept { file, ..Kept::default() }) })
     }
 
-    pub fn record(&self, key: &str, request: &ModelRequest, rule: Option<Option<usize>>) {
+    pub fn record(&self, asked: &Asked, rule: Option<Option<usize>>) {
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         kept.count += 1;
         let request = Request {
             n: kept.count,
-            key: key.to_owned(),
-            profile: request.profile.clone(),
-            system: request.system.clone(),
-            prompt: request.prompt.clone(),
-            max_tokens: request.max_tokens,
+            key: asked.key.clone(),
+            profile: asked.profile.clone(),
+            system: asked.system.clone(),
+            prompt: asked.prompt.clone(),
+            max_tokens: asked.max_tokens,
+            results: asked.results.clone(),
+            messages: asked.messages,
+            streaming: asked.streaming,
+            run_id: asked.run_id.clone(),
             rule: rule.flatten(),
         };
         if let Some(file) = &mut kept.file {

@@ -2,9 +2,10 @@
 
 use std::path::PathBuf;
 
-use domain::effect::ModelRequest;
+use domain::chat::Role;
 use serde::Deserialize;
 
+use super::asked::Asked;
 use super::reply::Reply;
 use super::template::Facts;
 use super::token_of;
@@ -45,6 +46,18 @@ pub struct When {
     /// Texts that the prompt contains.
     #[serde(default)]
     contains: OneOrMany,
+    /// Texts that the instructions contain.
+    #[serde(default)]
+    system: OneOrMany,
+    /// Pattern for the results of tools that are new to the model; without any it does not fit.
+    #[serde(default)]
+    result: Option<String>,
+    /// Who spoke last: `user`, `tool` or `assistant`.
+    #[serde(default)]
+    last: Option<Role>,
+    /// Whether the model may call tools.
+    #[serde(default)]
+    tools: Option<bool>,
     /// Pattern for the whole prompt: `*`, `?`, `[a-z]`, `{a,b}`.
     #[serde(default)]
     glob: Option<String>,
@@ -107,7 +120,8 @@ impl Rule {
         if self.when.call == Some(0) {
             return Err(".when.call: counts from 1".to_owned());
         }
-        for (name, pattern) in [("glob", &self.when.glob), ("step", &self.when.step)] {
+        let patterns = [("glob", &self.when.glob), ("step", &self.when.step), ("result", &self.when.result)];
+        for (name, pattern) in patterns {
             if let Some(Err(problem)) = pattern.as_deref().map(Glob::text) {
                 return Err(format!(".when.{name}: {problem}"));
             }
@@ -126,14 +140,20 @@ impl Rule {
 }
 
 impl When {
-    pub fn fits(&self, request: &ModelRequest, facts: &Facts) -> bool {
+    pub fn fits(&self, asked: &Asked, facts: &Facts) -> bool {
         let matches = |pattern: &Option<String>, text: &str| match pattern {
             None => true,
             Some(pattern) => Glob::text(pattern).is_ok_and(|glob| glob.matches(text)),
         };
-        self.contains.all().iter().all(|part| request.prompt.contains(part.as_str()))
-            && matches(&self.glob, &request.prompt)
+        let contains = |texts: &OneOrMany, whole: &str| texts.all().iter().all(|text| whole.contains(text.as_str()));
+        contains(&self.contains, &asked.prompt)
+            && contains(&self.system, &asked.system)
+            && matches(&self.glob, &asked.prompt)
             && matches(&self.step, token_of(facts.frame.as_ref()))
-            && self.profile.as_ref().is_none_or(|profile| request.profile.as_ref() == Some(profile))
+            && (self.result.is_none() || !asked.results.is_empty())
+            && matches(&self.result, &asked.results)
+            && self.last.is_none_or(|last| asked.last == last)
+            && self.tools.is_none_or(|may| asked.tools == may)
+            && self.profile.as_ref().is_none_or(|profile| asked.profile.as_ref() == Some(profile))
     }
 }

@@ -1,9 +1,11 @@
 //! Placeholders in scripted replies: `{{subject}}`, `{{n}}`, `{{step}}`, `{{profile}}`,
-//! `{{state}}`, `{{state.a.b}}`, `{{guidance}}`, `{{guidance.a}}`, each with `|what else`.
+//! `{{state}}`, `{{state.a.b}}`, `{{guidance}}`, `{{guidance.a}}`, `{{prompt}}`, `{{result}}`, each with
+//! `|what else`.
 
-use domain::effect::ModelRequest;
+use domain::moniker::model::prompt;
 use serde_json::{Map, Value};
 
+use super::asked::Asked;
 use super::token_of;
 
 /// What placeholders are filled from.
@@ -13,13 +15,22 @@ pub struct Facts {
     /// Number of the step, from 1: one more than the number its token ends with.
     pub n: u64,
     profile: Option<String>,
+    prompt: String,
+    result: String,
 }
 
 impl Facts {
-    pub fn new(request: &ModelRequest, frame: Option<Value>) -> Self {
+    pub fn new(asked: &Asked) -> Self {
+        let frame = prompt::frame_of(&asked.prompt);
         let token = token_of(frame.as_ref());
         let number = token.rsplit('/').next().and_then(|number| number.parse::<u64>().ok());
-        Self { n: number.unwrap_or(0).saturating_add(1), frame, profile: request.profile.clone() }
+        Self {
+            n: number.unwrap_or(0).saturating_add(1),
+            frame,
+            profile: asked.profile.clone(),
+            prompt: asked.prompt.clone(),
+            result: asked.results.clone(),
+        }
     }
 
     fn get(&self, name: &str) -> Option<Value> {
@@ -27,6 +38,8 @@ impl Facts {
         match name.split_once('.').unwrap_or((name, "")) {
             ("n", "") => Some(self.n.into()),
             ("step", "") => Some(token_of(frame).into()),
+            ("prompt", "") => Some(self.prompt.as_str().into()),
+            ("result", "") => Some(self.result.as_str()).filter(|text| !text.is_empty()).map(Value::from),
             ("profile", "") => self.profile.as_deref().map(Value::from),
             ("subject", "") => frame?.get("state")?.get("subject").cloned(),
             (root @ ("state" | "guidance"), path) => {
@@ -38,7 +51,7 @@ impl Facts {
     }
 }
 
-const NAMES: [&str; 6] = ["n", "step", "profile", "subject", "state", "guidance"];
+const NAMES: [&str; 8] = ["n", "step", "profile", "subject", "state", "guidance", "prompt", "result"];
 /// In an object: its value's fields are taken in first, as in `{"...": "{{state}}", "told": 1}`.
 const SPREAD: &str = "...";
 

@@ -1,0 +1,73 @@
+# Two servers that speak the protocols of model providers, for tests: python model_servers.py ENV_FILE PARENT.
+#
+# Serves on free ports of 127.0.0.1, writes the addresses, and ends, together with its directory,
+# when the process PARENT has gone (0: never). What they answer to which words is below.
+
+import asyncio
+import os
+import sys
+import threading
+import time
+
+import uvicorn
+from llm_mock_api.mock_server import MockServer, MockServerOptions
+from llm_mock_api.types.reply import ErrorReply, ReplyObject, ToolCall, Usage
+from llmock.main import create_app
+
+RULES = {
+    "think": ReplyObject(text="Größe: 42 🦀", reasoning="Let me count.", usage=Usage(input=11, output=7)),
+    "weather": ReplyObject(
+        text="Let me look.",
+        tools=[
+            ToolCall(id="call_a", name="get_weather", args={"city": "Zürich", "days": [1, 2]}),
+            ToolCall(id="call_b", name="get_time", args={}),
+        ],
+    ),
+    "too fast": ReplyObject(error=ErrorReply(status=429, message="slow down")),
+    "no key": ReplyObject(error=ErrorReply(status=401, message="who are you?", type="authentication_error")),
+}
+
+
+def watch(parent, directory):
+    while os.path.exists(f"/proc/{parent}"):
+        time.sleep(1)
+    try:
+        for name in ("models.env", "models.pid", "models.log"):
+            os.unlink(os.path.join(directory, name))
+        os.rmdir(directory)
+    finally:
+        os._exit(0)
+
+
+async def serve(app):
+    config = uvicorn.Config(app, host="127.0.0.1", port=0, log_level="error")
+    server = uvicorn.Server(config)
+    task = asyncio.create_task(server.serve())
+    while not server.started:
+        if task.done():
+            task.result()
+        await asyncio.sleep(0.05)
+    port = server.servers[0].sockets[0].getsockname()[1]
+    return f"http://127.0.0.1:{port}", task
+
+
+async def main():
+    env_file, parent = sys.argv[1], int(sys.argv[2])
+    faulty, task = await serve(create_app())
+    ruled = MockServer(MockServerOptions(default_latency=5, default_chunk_size=3))
+    for words, reply in RULES.items():
+        ruled.when(words).reply(reply)
+    ruled.when_tool_result("call_b").reply("It is sunny at noon.")
+    ruled.fallback("unheard of")
+    await ruled.start()
+    lines = {"LLMOCK_URL": faulty, "LLM_MOCK_API_URL": ruled.url}
+    fresh = f"{env_file}.new"
+    with open(fresh, "w") as file:
+        file.writelines(f"export {name}={value}\n" for name, value in lines.items())
+    os.rename(fresh, env_file)
+    if parent:
+        threading.Thread(target=watch, args=(parent, os.path.dirname(env_file)), daemon=True).start()
+    await task
+
+
+asyncio.run(main())

@@ -1,0 +1,31 @@
+//! Which model is asked.
+
+use serde::{Deserialize, Serialize};
+
+use super::request::Parameters;
+use super::usage::Prices;
+
+/// A model profile as a value: what a persona points to (SPEC 4.7).
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ModelProfile {
+    /// `anthropic`, `openai`, `openai_responses`, `gemini` or `scripted`, or the name of a profile
+    /// of the configuration, whose address and key are then used. A profile that is data of users
+    /// names no address and no key: they would get an operator's key sent to them.
+    pub provider: String,
+    #[serde(alias = "model_id")]
+    pub model: String,
+    #[serde(default)]
+    pub parameters: Parameters,
+    #[serde(flatten)]
+    pub prices: Prices,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ModelTarget {
+    /// The fleet's default.
+    Default,
+    /// A profile of the configuration, by name.
+    Named(String),
+    Profile(Box<ModelProfile>),
+}

@@ -1,0 +1,127 @@
+//! What is written down about a call: for turns, costs and operators. Times are epoch milliseconds.
+
+use schemas::problem::Code;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use super::reply::ChatReply;
+use super::usage::Usage;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Operation {
+    Chat,
+    Embedding,
+    Other,
+}
+
+/// Why a call failed (SPEC C-PRV-09).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ErrorCategory {
+    /// Timeouts, broken connections and streams, errors of the provider itself.
+    Transient,
+    RateLimit,
+    /// The request is refused as it is.
+    Validation,
+    Auth,
+    /// The model or a filter declined.
+    Safety,
+    /// Nothing is left on the account; seconds do not help.
+    Quota,
+    Unknown,
+}
+
+impl ErrorCategory {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Transient => "transient",
+            Self::RateLimit => "rate_limit",
+            Self::Validation => "validation",
+            Self::Auth => "auth",
+            Self::Safety => "safety",
+            Self::Quota => "quota",
+            Self::Unknown => "unknown",
+        }
+    }
+
+    /// Infrastructure (SPEC W-ERR-01): worth trying again without changing anything.
+    pub fn is_infrastructure(self) -> bool {
+        matches!(self, Self::Transient | Self::RateLimit)
+    }
+}
+
+/// How a call ended, all attempts together.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RequestOutcome {
+    pub ok: bool,
+    /// HTTP status of the last attempt, if one came.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub status: Option<u16>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error_category: Option<ErrorCategory>,
+    /// Attempts made, from 1.
+    pub attempts: u32,
+    pub started_at_ms: i64,
+    pub finished_at_ms: i64,
+}
+
+/// One call of a provider (SPEC C-PRV-08). Holds no key and no text of the conversation.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ProviderCallRecord {
+    pub id: String,
+    pub conversation_id: String,
+    pub turn_id: String,
+    pub provider: String,
+    pub model: String,
+    pub operation: Operation,
+    /// The provider's id of the request.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub request_id: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub correlation_id: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parent_correlation_id: Option<String>,
+    /// Never sent to the provider: the caller's notes under `metadata`, the `agent_context`, and
+    /// the `extensions`.
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    pub request_metadata: Map<String, Value>,
+    /// `finish`, `raw_finish`, `message_id`, `model`; or the `error` in words.
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    pub response_metadata: Map<String, Value>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub usage: Option<Usage>,
+    /// In the currency of the profile's prices; absent when prices or usage are not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cost: Option<f64>,
+    /// Absent while the call is under way.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub outcome: Option<RequestOutcome>,
+    pub started_at_ms: i64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub finished_at_ms: Option<i64>,
+}
+
+/// A call whose attempts are used up.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ChatFailure {
+    pub category: ErrorCategory,
+    pub code: Code,
+    /// What happened, and the remedy if there is one. Never holds a key.
+    pub message: String,
+    pub provider: String,
+    /// The provider's own word for it, as in `overloaded_error`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub raw: Option<String>,
+    /// Infrastructure: the same call may work later.
+    pub retriable: bool,
+    /// The provider may have received it, and charged for it.
+    pub may_have_happened: bool,
+}
+
+/// The end of a call: its record, and what it was for.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ChatOutcome {
+    pub record: ProviderCallRecord,
+    pub result: Result<ChatReply, ChatFailure>,
+}

@@ -1,0 +1,28 @@
+//! Asking models: what conversations need of the providers.
+
+use async_trait::async_trait;
+
+use crate::chat::{ChatCall, ChatDelta, ChatOutcome};
+
+#[async_trait]
+pub trait Models: Send + Sync {
+    /// Makes one call, with the platform's attempts and waits (SPEC W-ERR-02), and streams it into
+    /// `sink` if there is one and the provider can. Dropping the future cancels the call. Failures
+    /// are outcomes: this never panics on what a provider answers, and what was cut off is never a
+    /// reply.
+    async fn chat(&self, call: &ChatCall, sink: Option<&dyn DeltaSink>) -> ChatOutcome;
+
+    /// The model that a call of the fleet's default profile reaches, in words.
+    fn provider(&self) -> String;
+}
+
+/// Takes the pieces of a reply as they arrive. Calls come in order, from one task, in the middle of
+/// reading the answer: an implementation must not block, and bounds what it keeps.
+pub trait DeltaSink: Send + Sync {
+    /// The `index`th piece of an attempt, both counted without gaps: attempts from 1, pieces from 0.
+    fn delta(&self, attempt: u32, index: u64, delta: ChatDelta);
+
+    /// The attempt died after it had told something: what it told does not count. Also called when
+    /// the call is cancelled in the middle.
+    fn retract(&self, attempt: u32);
+}

@@ -1,0 +1,106 @@
+//! One call of a model: attempts with waits between them, pieces told as they arrive, and a record
+//! of it all (SPEC 1.16, 1.28).
+
+mod attempt;
+mod emission;
+mod record;
+
+use std::sync::Arc;
+
+use domain::chat::{ChatCall, ChatOutcome, ChatReply, ModelTarget, Parameters, Prices};
+use domain::ports::DeltaSink;
+use domain::retry::MODEL;
+use schemas::problem::Code;
+
+use crate::attempts;
+use crate::call::CallError;
+use crate::config::Endpoint;
+use crate::net::Net;
+use crate::scripted::{Asked, Scripted};
+pub(crate) use emission::Emission;
+use record::Log;
+
+/// Who answers a call, and on which terms.
+#[derive(Debug, Clone)]
+pub(crate) struct Target {
+    pub source: Source,
+    pub prices: Prices,
+    /// What the request leaves open.
+    pub parameters: Parameters,
+}
+
+#[derive(Debug, Clone)]
+pub(crate) enum Source {
+    Endpoint(Arc<Endpoint>),
+    Scripted(Arc<Scripted>),
+}
+
+impl Source {
+    fn provider(&self) -> &'static str {
+        match self {
+            Self::Endpoint(endpoint) => endpoint.vendor.as_str(),
+            Self::Scripted(_) => crate::config::SCRIPTED,
+        }
+    }
+}
+
+/// Makes the call. Streams when somebody listens.
+pub(crate) async fn chat(net: &Net, target: &Target, call: &ChatCall, sink: Option<&dyn DeltaSink>) -> ChatOutcome {
+    let mut request = call.request.clone();
+    request.parameters = request.parameters.over(&target.parameters);
+    let provider = target.source.provider();
+    let model = match (&request.model, &target.source) {
+        (Some(model), _) => model.clone(),
+        (None, Source::Endpoint(endpoint)) => endpoint.model.clone(),
+        (None, Source::Scripted(_)) => crate::scripted::MODEL_NAME.to_owned(),
+    };
+    let log = Log::start(call, provider, &model, sink.is_some());
+    let mut made = 0;
+    let result = match &target.source {
+        Source::Endpoint(endpoint) => match attempt::Prepared::new(endpoint, &request, &call.id, sink.is_some()) {
+            Err(error) => Err((error, 0)),
+            Ok(prepared) => {
+                let attempt = || {
+                    made += 1;
+                    attempt::make(net, endpoint, &prepared, Emission::new(sink, made))
+                };
+                attempts::run(MODEL, |_| true, attempt).await
+            }
+        },
+        Source::Scripted(scripted) => {
+            let profile = match &call.target {
+                ModelTarget::Named(name) => Some(name.as_str()),
+                ModelTarget::Default | ModelTarget::Profile(_) => None,
+            };
+            let asked = Asked::new(call, &request, profile, sink.is_some());
+            let attempt = || {
+                made += 1;
+                scripted.attempt(&asked, Emission::new(sink, made))
+            };
+            attempts::run(MODEL, |_| true, attempt).await
+        }
+    };
+    finish(log, &target.prices, result, made)
+}
+
+/// A call that could not be made: nobody is there to answer it.
+pub(crate) fn refuse(call: &ChatCall, provider: &str, code: Code, error: CallError) -> ChatOutcome {
+    let log = Log::start(call, provider, "", false);
+    let record = log.failed(&error, 0);
+    ChatOutcome { record, result: Err(error.into_chat_failure(code, provider, 0)) }
+}
+
+fn finish(log: Log, prices: &Prices, result: Result<ChatReply, (CallError, u32)>, made: u32) -> ChatOutcome {
+    match result {
+        Ok(reply) => ChatOutcome { record: log.answered(&reply, prices, made), result: Ok(reply) },
+        Err((error, attempts)) => {
+            let provider = log.provider().to_owned();
+            let record = log.failed(&error, attempts);
+            // A model's answer leaves no trace outside: a repeat costs money, it does no harm.
+            ChatOutcome { record, result: Err(error.into_chat_failure(Code::ProviderFailed, &provider, attempts)) }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,126 @@
+//! A response of the Responses API as a reply.
+
+use domain::chat::{ChatReply, Finish, Part, Reasoning, Usage, made_id};
+use serde_json::Value;
+
+use crate::call::{CallError, Class};
+use crate::config::Vendor;
+use crate::model::order::Order;
+use crate::model::{Reading, declined, failure, json as helper, lacking};
+
+const VENDOR: Vendor = Vendor::OpenaiResponses;
+
+/// A part's place: its item, and its content within the item.
+pub type Key = (u64, u64);
+
+pub fn read(body: Value, reading: Reading<'_>) -> Result<ChatReply, CallError> {
+    read_response(body, reading.call_id, &Order::default())
+}
+
+/// `order` is that in which a stream told of the parts.
+pub fn read_response(body: Value, call_id: &str, order: &Order<Key>) -> Result<ChatReply, CallError> {
+    if body["status"] == "failed" || !body["error"].is_null() {
+        return Err(failure::in_stream(VENDOR, &body));
+    }
+    let Some(items) = body["output"].as_array() else { return Err(lacking(VENDOR, "output")) };
+    let mut parts = Vec::new();
+    for (number, item) in items.iter().enumerate() {
+        item_parts(number as u64, item, call_id, &mut parts);
+    }
+    let parts = order.sort(parts);
+    let refused = items.iter().flat_map(contents).any(|content| content["type"] == "refusal");
+    let called = parts.iter().any(|part| matches!(part, Part::ToolCall(_)));
+    let reason = helper::text(&body["incomplete_details"], "reason");
+    let status = helper::text(&body, "status");
+    let finish = match (status, reason) {
+        (_, Some("content_filter")) => Finish::Refusal,
+        (_, Some("max_output_tokens")) => Finish::Length,
+        (Some("completed") | None, _) if refused => Finish::Refusal,
+        (Some("completed") | None, _) if called => Finish::ToolUse,
+        (Some("completed") | None, _) => Finish::Stop,
+        (Some("incomplete"), _) => Finish::Other,
+        (Some(other), _) => {
+            let message = format!("{}: the answer is not finished (status {other})", VENDOR.as_str());
+            return Err(CallError::new(Class::Unknown, message));
+        }
+    };
+    let said = parts.iter().any(|part| !matches!(part, Part::Reasoning(_)));
+    if !said && finish == Finish::Refusal {
+        return Err(declined(VENDOR, "content_filter"));
+    }
+    Ok(ChatReply {
+        parts,
+        finish,
+        raw_finish: reason.or(status).map(str::to_owned),
+        usage: usage(&body["usage"]),
+        provider: VENDOR.as_str().to_owned(),
+        model: body["model"].as_str().unwrap_or_default().to_owned(),
+        message_id: helper::text(&body, "id").map(str::to_owned),
+        request_id: None,
+        raw: body,
+    })
+}
+
+fn contents(item: &Value) -> &[Value] {
+    item["content"].as_array().map_or(&[], Vec::as_slice)
+}
+
+fn item_parts(number: u64, item: &Value, call_id: &str, parts: &mut Vec<(Key, Part)>) {
+    let provider = VENDOR.as_str().to_owned();
+    match item["type"].as_str() {
+        Some("message") => {
+            for (at, content) in contents(item).iter().enumerate() {
+                let text = helper::text(content, "text").or(helper::text(content, "refusal"));
+                if let Some(text) = text {
+                    parts.push(((number, at as u64), Part::text(text)));
+                }
+            }
+        }
+        Some("function_call") => {
+            let id = helper::text(item, "call_id").or(helper::text(item, "id"));
+            let id = id.map_or_else(|| made_id(call_id, number as usize), str::to_owned);
+            let arguments = item["arguments"].as_str().unwrap_or_default();
+            let name = item["name"].as_str().unwrap_or_default();
+            parts.push(((number, 0), Part::ToolCall(helper::tool_call(id, name, arguments))));
+        }
+        Some("reasoning") => {
+            let thoughts = Reasoning {
+                text: thoughts(item),
+                signature: helper::text(item, "encrypted_content").map(str::to_owned),
+                id: helper::text(item, "id").map(str::to_owned),
+                provider,
+            };
+            parts.push(((number, 0), Part::Reasoning(thoughts)));
+        }
+        _ => parts.push(((number, 0), Part::Opaque { provider, value: item.clone() })),
+    }
+}
+
+/// What is shown of thoughts: their summary, else they themselves.
+fn thoughts(item: &Value) -> String {
+    let texts = |field: &str| {
+        let list = item[field].as_array().into_iter().flatten();
+        list.filter_map(|piece| piece["text"].as_str()).collect::<Vec<_>>().join(BETWEEN_SUMMARIES)
+    };
+    let summary = texts("summary");
+    if summary.is_empty() { texts("content") } else { summary }
+}
+
+/// Stands between the paragraphs of thoughts.
+pub const BETWEEN_SUMMARIES: &str = "\n\n";
+
+pub fn usage(value: &Value) -> Option<Usage> {
+    value.as_object()?;
+    let input = helper::number(value, "input_tokens");
+    let output = helper::number(value, "output_tokens");
+    let total = value["total_tokens"].as_u64().unwrap_or_else(|| input.saturating_add(output));
+    Some(Usage {
+        input_tokens: input,
+        output_tokens: output,
+        total_tokens: total,
+        cached_input_tokens: helper::number(&value["input_tokens_details"], "cached_tokens"),
+        cache_write_tokens: 0,
+        reasoning_tokens: helper::number(&value["output_tokens_details"], "reasoning_tokens"),
+        breakdown: Some(value.clone()),
+    })
+}
