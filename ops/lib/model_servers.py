@@ -55,9 +55,10 @@ async def main():
     env_file, parent = sys.argv[1], int(sys.argv[2])
     faulty, task = await serve(create_app())
     ruled = MockServer(MockServerOptions(default_latency=5, default_chunk_size=3))
+    # The first that fits answers, and the words of the user stay the same behind a result.
+    ruled.when_tool_result("call_b").reply("It is sunny at noon.")
     for words, reply in RULES.items():
         ruled.when(words).reply(reply)
-    ruled.when_tool_result("call_b").reply("It is sunny at noon.")
     ruled.fallback("unheard of")
     await ruled.start()
     lines = {"LLMOCK_URL": faulty, "LLM_MOCK_API_URL": ruled.url}

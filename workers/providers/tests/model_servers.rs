@@ -195,17 +195,18 @@ async fn broken_streams_are_never_replies() {
         for kind in ["truncate", "disconnect", "malformed"] {
             for after in [0, 1, 4] {
                 let model = format!("broken-{number}-{kind}-{after}");
-                order(
-                    json!([{"type": "stream_fault", "kind": kind, "after_chunks": after, "match": {"model": model}}]),
-                )
-                .await;
+                // Long enough for every fault to come in the middle, at both attempts.
+                let text = "one two three four five six seven eight nine ten";
+                let only = json!({"model": model});
+                let fault = json!({"type": "stream_fault", "kind": kind, "after_chunks": after, "match": only});
+                order(json!([{"type": "reply", "text": text, "times": 2, "match": only}, fault])).await;
                 let (heard, what) = (Heard::default(), format!("{place:?} {kind} after {after}"));
-                let outcome = ask(place, &model, ChatRequest::ask("", "tell me something long"), Some(&heard)).await;
+                let outcome = ask(place, &model, ChatRequest::ask("", "count"), Some(&heard)).await;
                 assert_eq!(outcome.record.outcome.as_ref().map(|told| told.attempts), Some(2), "{what}");
                 let reply = replied(place, outcome);
                 let (told, retracted) =
                     (heard.text.lock().expect("unpoisoned"), heard.retracted.lock().expect("unpoisoned"));
-                assert_eq!(told[&2], reply.text(), "{what}");
+                assert_eq!((reply.text().as_str(), told[&2].as_str()), (text, text), "{what}");
                 assert!(!told.contains_key(&1) || *retracted == [1], "{what}: {retracted:?}");
             }
         }

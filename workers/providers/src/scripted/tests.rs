@@ -169,7 +169,7 @@ async fn replies_are_told_word_by_word() {
     let heard = Heard::new();
     let reply = call(&script, request("hello"), None, Some(&heard)).await.result.expect("an answer");
     let words =
-        ["(let )", "(me )", "(see)", "one ", "two\n", "three", "[look]", "[{\"query\":\"all t]", "[here is\"}]", "7+5"];
+        ["(let )", "(me )", "(see)", "one ", "two\n", "three", "[look]", "[{\"query\":\"all th]", "[ere is\"}]", "7+5"];
     assert_eq!(heard.words(), words);
     let times: Vec<u128> = heard.all().into_iter().map(|(at, _)| at).collect();
     assert_eq!(times, (0..10).map(|n| 100 + 10 * n).collect::<Vec<u128>>());
