@@ -73,9 +73,13 @@ pub fn end<const N: usize>(
 pub async fn flush() {
     let Some(traces) = TRACES.get() else { return };
     let (done, is_done) = oneshot::channel();
-    if traces.messages.try_send(Message::Flush(done)).is_ok() {
-        let _ = tokio::time::timeout(Duration::from_secs(2), is_done).await;
-    }
+    let sent = async {
+        if traces.messages.send(Message::Flush(done)).await.is_ok() {
+            // Dropped unanswered: there is nobody who sends any more.
+            let _ = is_done.await;
+        }
+    };
+    let _ = tokio::time::timeout(Duration::from_secs(3), sent).await;
 }
 
 fn is_kept(trace: u128, ratio: f64) -> bool {

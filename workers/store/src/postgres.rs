@@ -72,12 +72,12 @@ impl PostgresStore {
     }
 
     /// Milliseconds by which the database's clock is ahead of this machine's, give or take half of
-    /// the time that the question takes.
+    /// the time that the question takes; 0 if it is no more than that.
     ///
     /// # Errors
     /// The database does not answer, or too slowly to tell the time by it.
     pub async fn clock_offset_ms(&self) -> Result<i64, Failure> {
-        // The first answer may have waited for a connection.
+        // The first answer may wait for a connection; the second one counts.
         self.ping().await?;
         let before = self.0.clock.now_ms();
         let row = self.0.pool.fetch_one(sqlx::query(NOW)).await?;
@@ -85,7 +85,10 @@ impl PostgresStore {
         if after - before > CLOCK_ANSWER_MAX_MS {
             return Err(Failure::unavailable("the database takes too long to say what time it is"));
         }
-        Ok(rows::get::<i64>(&row, "now_ms")? - (before + (after - before) / 2))
+        let half = (after - before) / 2;
+        let ahead = rows::get::<i64>(&row, "now_ms")? - (before + half);
+        // What is within the error of this look would only make the clock jitter.
+        Ok(if ahead.abs() <= half { 0 } else { ahead })
     }
 
     fn check_shard(&self, shard: Shard) -> Result<(), Failure> {

@@ -107,7 +107,9 @@ async fn database(store: &Store, report: &mut Report) {
     report.add("database", well, detail);
     match store.ledger.stats().await {
         Ok(stats) => {
-            let oldest = stats.oldest_ms.map_or(0, |oldest| (SystemClock.now_ms() - oldest).max(0));
+            // The rows bear the database's time.
+            let now_ms = SystemClock.now_ms() + store.clock_offset_ms().await.unwrap_or(0);
+            let oldest = stats.oldest_ms.map_or(0, |oldest| (now_ms - oldest).max(0));
             report.add("queue", true, format!("{} actions wait, the oldest {oldest} ms", stats.pending));
         }
         Err(error) => report.add("queue", false, error.to_string()),

@@ -10,6 +10,8 @@ use super::Parts;
 const EVERY: Duration = Duration::from_secs(10);
 /// Less is within what a look is wrong by.
 const SHIFT_MIN_MS: i64 = 20;
+/// Looks without an answer that an operator should know of: half a minute.
+const MISSES_TOLD: u32 = 3;
 /// A correction that an operator should know of.
 const SHIFT_TOLD_MS: i64 = 2_000;
 
@@ -19,8 +21,11 @@ pub fn start(parts: &Parts, tasks: &Tasks) {
     let store = parts.store.clone();
     tasks.spawn("clock", move |stop| async move {
         let mut tick = tokio::time::interval(EVERY);
+        let mut misses = 0_u32;
         while stop.run_until_cancelled(tick.tick()).await.is_some() {
-            match store.clock_offset_ms().await {
+            let ahead = store.clock_offset_ms().await;
+            misses = if ahead.is_ok() { 0 } else { misses.saturating_add(1) };
+            match ahead {
                 Ok(ahead_ms) if ahead_ms.abs() >= SHIFT_MIN_MS => {
                     clock.shift(ahead_ms);
                     if ahead_ms.abs() >= SHIFT_TOLD_MS {
@@ -28,6 +33,9 @@ pub fn start(parts: &Parts, tasks: &Tasks) {
                     }
                 }
                 Ok(_) => {}
+                Err(error) if misses == MISSES_TOLD => {
+                    tracing::warn!(%error, "the database has not told its time for a while; this machine's may be off");
+                }
                 Err(error) => tracing::debug!(%error, "the database did not tell its time"),
             }
         }

@@ -37,6 +37,11 @@ impl Problems {
         }
     }
 
+    /// Whether nothing more is noted, so that looking on is of no use.
+    pub fn is_full(&self) -> bool {
+        self.list.len() >= PROBLEMS_MAX
+    }
+
     pub fn is_empty(&self) -> bool {
         self.list.is_empty()
     }
@@ -101,6 +106,9 @@ impl<'v> Object<'v> {
     /// Every field must be one of `known`; others are reported with the nearest of them.
     pub fn refuse_unknown(&self, known: &[&str], problems: &mut Problems) {
         for name in self.map.into_iter().flat_map(Map::keys) {
+            if problems.is_full() {
+                return;
+            }
             if !known.contains(&name.as_str()) {
                 let shown: String = name.chars().take(64).collect();
                 problems.add(self.path(&shown), unknown(name, known));

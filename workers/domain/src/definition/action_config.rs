@@ -2,7 +2,7 @@
 //! their settings are passed on as they are.
 
 use schemas::definition::{ActionKind, DefinitionKind};
-use schemas::limits::{ENTRIES_MAX, NAME_BYTES_MAX, OPERATION_MS_MAX};
+use schemas::limits::{ENTRIES_MAX, NAME_BYTES_MAX, OPERATION_MS_MAX, PROMPT_BYTES_MAX};
 use serde_json::Value;
 
 use super::{Found, mapping, parts, schema, template};
@@ -55,6 +55,10 @@ fn http(config: &Object<'_>, problems: &mut Problems) {
     let headers = config.object("headers", problems);
     for (name, value) in parts::map(config, "headers", problems).into_iter().flatten().take(ENTRIES_MAX) {
         match value.as_str() {
+            Some(value) if value.len() > PROMPT_BYTES_MAX => problems.add(
+                headers.path(name),
+                format!("is {} bytes long; at most {PROMPT_BYTES_MAX} are allowed", value.len()),
+            ),
             Some(value) => template::check(headers.path(name), value, problems),
             None => problems.add(headers.path(name), format!("must be a string, not {}", fields::kind_of(value))),
         }

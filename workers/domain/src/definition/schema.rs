@@ -81,6 +81,9 @@ impl Walk<'_> {
             return;
         }
         for name in map.keys().filter(|name| !KEYWORDS.contains(&name.as_str())) {
+            if self.problems.is_full() {
+                return;
+            }
             let shown: String = name.chars().take(64).collect();
             let said = fields::unknown(name, KEYWORDS).replace("is not a known field", "is not a supported keyword");
             self.problems.add(format!("{path}.{shown}"), said);
@@ -185,7 +188,9 @@ fn pattern(text: &str) -> Result<(), String> {
     }
     let (mut groups, mut class, mut repeatable) = (0_usize, false, false);
     let mut chars = text.chars().enumerate();
+    let mut before = None;
     while let Some((at, c)) = chars.next() {
+        let previous = before.replace(c);
         match c {
             '\\' => {
                 if chars.next().is_none() {
@@ -200,7 +205,7 @@ fn pattern(text: &str) -> Result<(), String> {
             ')' if groups == 0 => return Err(format!("character {at} closes a group that is not open")),
             ')' => (groups, repeatable) = (groups - 1, true),
             // `(?:` and the like begin a group.
-            '?' if !repeatable && at > 0 && text.chars().nth(at - 1) == Some('(') => {}
+            '?' if !repeatable && previous == Some('(') => {}
             '*' | '+' | '?' if !repeatable => return Err(format!("character {at} repeats nothing")),
             '|' | '^' => repeatable = false,
             _ => repeatable = true,

@@ -13,9 +13,11 @@ pub(super) fn check(path: String, text: &str, problems: &mut Problems) {
 /// What is wrong first; what follows it is often its consequence.
 fn outline(text: &str) -> Result<(), String> {
     let mut open: Vec<&str> = Vec::new();
-    let mut rest = text;
+    let (mut rest, mut line, mut counted) = (text, 1, 0);
     while let Some(start) = rest.find("{{") {
-        let line = 1 + text[..text.len() - rest.len() + start].matches('\n').count();
+        let at = text.len() - rest.len() + start;
+        line += text[counted..at].matches('\n').count();
+        counted = at;
         let raw = rest[start..].starts_with("{{{");
         let (from, close) = if raw { (start + 3, "}}}") } else { (start + 2, "}}") };
         let Some(end) = rest[from..].find(close) else {

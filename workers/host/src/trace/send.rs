@@ -58,7 +58,7 @@ pub(super) async fn run(exporter: SpanExporter, mut waiting: mpsc::Receiver<Mess
     }
 }
 
-/// Lets a batch come together, unless someone waits for a flush.
+/// Lets a batch come together.
 async fn gather(waiting: &mpsc::Receiver<Message>) {
     const LOOK: Duration = Duration::from_millis(100);
     for _ in 0..GATHER.as_millis() / LOOK.as_millis() {

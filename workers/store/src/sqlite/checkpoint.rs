@@ -12,9 +12,9 @@ use tokio_util::sync::CancellationToken;
 use super::writer::{CHECKPOINT, Writer};
 
 const LOOK_EVERY: Duration = Duration::from_millis(100);
-/// Less than this (8 MiB) is left in the log: folding costs the same two syncs whatever its size.
+/// Less than this (4 MiB) is left in the log: folding costs the same two syncs whatever its size.
 const FRAMES_MIN: i64 = 1024;
-/// With this much (32 MiB) in the log, its last part is folded while the writer waits: only then
+/// With this much (16 MiB) in the log, its last part is folded while the writer waits: only then
 /// does the log begin anew instead of growing.
 const FRAMES_MANY: i64 = 4096;
 /// How much may be left for that part.

@@ -11,7 +11,7 @@ use sqlx::{Connection, SqliteConnection};
 
 use super::failure::{self, code};
 use super::header::{self, APPLICATION_ID, Kind};
-use super::reserve::reserve;
+use super::reserve::{has_log, reserve};
 use super::writer::Writer;
 use super::{Inner, SqliteStore, accept, checkpoint, commit};
 use crate::batch::Queue;
@@ -19,10 +19,11 @@ use crate::migrate::Migrations;
 use crate::open::{OpenError, OpenOptions, SQLITE_MIN};
 
 const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
-/// Entries are around a kilobyte: larger pages mean fewer of them per commit.
+/// A commit writes every page that it touches: with 8 KiB pages it takes longer, with the same number
+/// of them.
 const PAGE_BYTES: u32 = 4096;
 /// The log is folded into the file beside the writer (see `checkpoint`). If that falls behind, the
-/// writer does it itself beyond this many pages (256 MiB).
+/// writer does it itself beyond this many pages (128 MiB).
 const CHECKPOINT_PAGES: &str = "32768";
 /// The log keeps no more than this on disk after a rush.
 const LOG_BYTES_KEPT: &str = "67108864";
@@ -144,6 +145,11 @@ async fn connect(path: &Path, known: Kind) -> Result<SqliteConnection, sqlx::Err
             .journal_mode(SqliteJournalMode::Delete)
             .pragma("application_id", APPLICATION_ID.to_string());
         SqliteConnection::connect_with(&first).await?.close().await?;
+    }
+    // Only without a log does SQLite note in the file's header that it has one: it takes a log that
+    // is there for a switch already made, and other programs would read the file as if it had none.
+    if !has_log(path) {
+        SqliteConnection::connect_with(&writer_options(path)).await?.close().await?;
     }
     let database = path.to_owned();
     // Without room reserved, commits are slower; nothing else follows from it.

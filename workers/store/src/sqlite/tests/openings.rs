@@ -182,3 +182,21 @@ async fn a_crash_while_creating_leaves_a_file_that_can_be_finished() {
     let store = open(&path).await;
     assert_eq!(domain::ports::Leases::shards(&store).await.unwrap().len(), usize::from(SHARDS));
 }
+
+#[tokio::test]
+async fn the_file_says_that_it_has_a_log() {
+    let directory = TempDir::new().expect("a directory");
+    let path = directory.path().join("ledger.db");
+    // Write and read version of the file format: 2 is a file with a write-ahead log.
+    let versions = |path: &Path| fs::read(path).expect("the file")[18..20].to_vec();
+    for _ in 0..2 {
+        let store = try_open(&path).await.expect("it opens");
+        assert_eq!(versions(&path), [2, 2]);
+        store.close().await;
+        assert_eq!(versions(&path), [2, 2]);
+        // As one that was made with a log lying there already.
+        let mut bytes = fs::read(&path).expect("the file");
+        bytes[18..20].copy_from_slice(&[1, 1]);
+        fs::write(&path, bytes).expect("written");
+    }
+}
