@@ -36,6 +36,6 @@ mod tests {
         assert_ne!(ids("default", "a1").trace, ids("default", "a2").trace);
         assert_ne!(ids("default", "a1").trace, ids("other", "a1").trace);
         // Processes of different versions meet in one trace.
-        assert_eq!(ids("default", "a1").trace, 0);
+        assert_eq!(ids("default", "a1").trace, 0xa8ca_887f_b236_acc1_f03b_29c9_c67f_3df9);
     }
 }

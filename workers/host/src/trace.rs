@@ -85,7 +85,8 @@ pub async fn flush() {
 fn is_kept(trace: u128, ratio: f64) -> bool {
     // As the specification of `traceidratio` has it: by the last 63 bits.
     let place = (trace as u64) >> 1;
-    (place as f64) < ratio * (1_u64 << 63) as f64
+    // All of them: the largest place rounds up to the bound.
+    ratio >= 1.0 || (place as f64) < ratio * (1_u64 << 63) as f64
 }
 
 fn ratio(env: &dyn Fn(&str) -> Option<String>) -> Result<f64, String> {
