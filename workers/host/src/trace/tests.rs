@@ -1,3 +1,5 @@
+//! Sampling, and how the stages of an action hang together.
+
 use std::collections::HashMap;
 
 use super::*;
