@@ -19,6 +19,8 @@ pub(super) enum Message {
 }
 
 pub(super) fn exporter(service: &'static str) -> Result<SpanExporter, String> {
+    // Refused only if there is one already, which is as good.
+    let _ = rustls::crypto::ring::default_provider().install_default();
     let build = SpanExporter::builder().with_http().with_timeout(SEND_MAX).build();
     let mut exporter = build.map_err(|error| format!("traces cannot be sent: {error}"))?;
     let mut resource = Resource::builder();
