@@ -32,12 +32,13 @@ async fn the_stages_of_an_action_are_spans_of_one_trace() {
     fleet.wait_status("s1", "completed").await;
     // In protobuf, names and ids stand as they are.
     let (trace, root) = (TRACE.to_be_bytes(), ROOT.to_be_bytes());
-    wait("three spans of the trace", || async {
+    wait("both ends of the trace", || async {
         let got = got.lock().expect("no panic").clone();
         let count = |bytes: &[u8]| got.windows(bytes.len()).filter(|window| *window == bytes).count();
-        let named = ["accept action", "deliver action", "apply action"].map(|name| count(name.as_bytes()));
-        // The root's own id, and twice as the parent of another.
-        (named.iter().all(|n| *n >= 1) && count(&trace) >= 3 && count(&root) >= 3).then_some(())
+        // No delivery, if the shard's owner found the action in the ledger before its lane was open.
+        let named = ["accept action", "apply action"].map(|name| count(name.as_bytes()));
+        // The root's own id, and as the parent of another.
+        (named.iter().all(|n| *n >= 1) && count(&trace) >= 2 && count(&root) >= 2).then_some(())
     })
     .await;
     assert!(fleet.stop().await.success());
