@@ -299,6 +299,9 @@ async fn everything_is_reached_by_keys_and_the_past_on_demand() -> Result<()> {
     browser.press("/").await?;
     browser.wait("document.activeElement.id === 'search'").await?;
     browser.press(&agent).await?;
+    // Applied a moment after the last key; the list is drawn anew then, and loses its focus.
+    browser.wait(&format!("location.hash.includes('{agent}')")).await?;
+    browser.see(".count", "1 match").await?;
     browser.wait("document.querySelectorAll('tbody tr').length === 1").await?;
     browser.script("document.activeElement.blur()").await?;
     browser.press("?").await?;
