@@ -305,7 +305,7 @@ async fn everything_is_reached_by_keys_and_the_past_on_demand() -> Result<()> {
     browser.wait("document.querySelectorAll('tbody tr').length === 1").await?;
     browser.script("document.activeElement.blur()").await?;
     browser.press("?").await?;
-    browser.see("dialog", "Interrupt with guidance").await?;
+    browser.see("dialog[open]", "Interrupt with guidance").await?;
     browser.press(ESCAPE).await?;
     browser.wait("!document.querySelector('dialog')").await?;
     browser.press("j").await?;

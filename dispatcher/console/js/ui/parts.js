@@ -1,5 +1,5 @@
 /** Small parts used by every view. */
-import { html, useEffect, useRef, useState } from '../lib.js';
+import { html, useEffect, useLayoutEffect, useRef, useState } from '../lib.js';
 import { shortId } from '../format.js';
 import { toast } from './toasts.js';
 import { Icon } from './icons.js';
@@ -109,7 +109,8 @@ export const Choice = ({ value, options, onChange, label }) => html`
 /** A modal dialog; Escape and a click beside it close it. */
 export function Dialog({ title, onClose, children, actions, wide = false }) {
   const ref = useRef(null);
-  useEffect(() => {
+  // Before it is painted: a key pressed on sight of it must not go to the page behind.
+  useLayoutEffect(() => {
     const before = document.activeElement;
     ref.current.showModal();
     // The first field, not the close button; on a touch screen that would open the keyboard.
