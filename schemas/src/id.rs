@@ -116,6 +116,26 @@ id_type!(
     ConversationId
 );
 id_type!(
+    /// One utterance in a conversation.
+    MessageId
+);
+id_type!(
+    /// One unit of an agent's work in a conversation.
+    TurnId
+);
+id_type!(
+    /// Work that a turn has dispatched and that ends with a `tool_result` action.
+    OperationId
+);
+id_type!(
+    /// A user or agent in a conversation.
+    ParticipantId
+);
+id_type!(
+    /// A person, as the application that talks to us knows them.
+    UserId
+);
+id_type!(
     /// A definition of one kind: a persona, a tool and so on.
     DefinitionId
 );

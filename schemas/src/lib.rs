@@ -3,6 +3,7 @@
 
 pub mod action;
 pub mod api;
+pub mod conversation;
 pub mod definition;
 pub mod event;
 pub mod frame;

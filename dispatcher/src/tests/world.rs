@@ -197,6 +197,7 @@ impl World {
             settled: work.into_iter().map(|action| Settled::ok(action.action_id)).collect(),
             follow_ups: Vec::new(),
             effects: Vec::new(),
+            talk: Default::default(),
         };
         let results = self.store.commit(&owner, vec![commit]).await.unwrap();
         assert!(matches!(results[0], CommitResult::Done { .. }), "{results:?}");

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use schemas::action::{ActionOutcome, NewAction};
+use schemas::conversation::Talk;
 use schemas::id::{ActionId, Epoch, SessionKey, Shard};
 use schemas::problem::Code;
 use schemas::record::Entry;
@@ -27,6 +28,8 @@ pub struct Commit {
     pub follow_ups: Vec<NewAction>,
     /// Effect rows to insert or to move on.
     pub effects: Vec<EffectRow>,
+    /// What it adds to the session's conversation.
+    pub talk: Talk,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]

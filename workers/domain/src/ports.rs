@@ -6,6 +6,7 @@
 pub mod archive;
 pub mod clock;
 pub mod commits;
+pub mod conversations;
 pub mod dead;
 pub mod definitions;
 pub mod effects;
@@ -14,6 +15,7 @@ pub mod leases;
 pub mod ledger;
 pub mod live;
 pub mod models;
+pub mod operations;
 pub mod queue;
 pub mod sessions;
 pub mod tokens;
@@ -21,6 +23,9 @@ pub mod tokens;
 pub use archive::{Archive, ArchiveBatch, EventRow, StepPlace, StepQuery, Watermarks};
 pub use clock::Clock;
 pub use commits::Commits;
+pub use conversations::{
+    ConversationChange, ConversationQuery, Conversations, Inserted, LogQuery, Post, Posted, TurnQuery,
+};
 pub use dead::{DeadLetter, DeadLetters};
 pub use definitions::{
     Defined, DefinitionHead, DefinitionKey, DefinitionPage, DefinitionQuery, DefinitionRow, DefinitionVersion,
@@ -30,8 +35,9 @@ pub use effects::Effects;
 pub use journal::{Journal, JournalLag};
 pub use leases::{Lease, Leases, ShardInfo, WorkerInfo};
 pub use ledger::{Accepted, Ledger, LedgerStats, Pending, Refusal, Verdict};
-pub use live::{Live, Notice, Subscription};
+pub use live::{ConversationKey, Listening, Live, News, Notice, Subscription};
 pub use models::{DeltaSink, Models};
+pub use operations::{Ended, Ending, OperationQuery, OperationRow, Operations};
 pub use queue::{Content, Deliveries, Delivery, Foreign, Queue};
 pub use sessions::{SessionQuery, Sessions};
 pub use tokens::{Scope, TokenRow, Tokens};

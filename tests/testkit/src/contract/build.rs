@@ -213,6 +213,7 @@ pub fn next_commit(row: &SessionRow, epoch: Epoch, steps: u64) -> Commit {
         settled: Vec::new(),
         follow_ups: Vec::new(),
         effects: Vec::new(),
+        talk: Default::default(),
     }
 }
 

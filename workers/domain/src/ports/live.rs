@@ -4,8 +4,11 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use schemas::id::SessionKey;
+use schemas::id::{ConversationId, MessageId, Namespace, SessionKey, TurnId};
 use schemas::record::Entry;
+use serde::{Deserialize, Serialize};
+
+use crate::chat::ChatDelta;
 
 /// One commit of one session.
 #[derive(Debug, Clone)]
@@ -23,6 +26,26 @@ impl Notice {
     }
 }
 
+/// A conversation's address.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct ConversationKey {
+    pub namespace: Namespace,
+    pub conversation_id: ConversationId,
+}
+
+/// News of one conversation. Pieces of replies are nowhere but here: who misses them has the message
+/// when it is committed.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum News {
+    /// The log has more records: read them from where you are.
+    Logged,
+    /// The `index`th piece of an attempt at the message, both counted without gaps.
+    Delta { turn_id: TurnId, message_id: MessageId, attempt: u32, index: u64, delta: ChatDelta },
+    /// What that attempt told does not count.
+    Retract { turn_id: TurnId, message_id: MessageId, attempt: u32 },
+}
+
 #[async_trait]
 pub trait Live: Send + Sync {
     /// Publishes notices of commits. Never blocks, never fails loudly.
@@ -30,6 +53,19 @@ pub trait Live: Send + Sync {
 
     /// Notices from now on, of one session.
     fn subscribe(&self, key: &SessionKey) -> Box<dyn Subscription>;
+
+    /// Tells news of a conversation, in the order of the calls. Never blocks, never fails loudly.
+    fn tell(&self, key: &ConversationKey, news: News);
+
+    /// News from now on, of one conversation.
+    fn listen(&self, key: &ConversationKey) -> Box<dyn Listening>;
+}
+
+#[async_trait]
+pub trait Listening: Send {
+    /// The next news. `None`: some were lost or the source is gone; read the log and listen again.
+    /// Cancel safe.
+    async fn next(&mut self) -> Option<News>;
 }
 
 #[async_trait]

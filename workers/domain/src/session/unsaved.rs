@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use schemas::action::NewAction;
+use schemas::conversation::Talk;
 use schemas::event::{EventKind, EventRecord};
 use schemas::id::{ActionId, AgentId, ConversationId, Epoch, SessionKey, Shard};
 use schemas::json::Json;
@@ -20,6 +22,8 @@ pub struct Unsaved {
     events: Vec<EventRecord>,
     settled: Vec<Settled>,
     effects: Vec<EffectRow>,
+    talk: Talk,
+    follow_ups: Vec<NewAction>,
     bytes: usize,
 }
 
@@ -31,12 +35,19 @@ impl Unsaved {
             events: Vec::new(),
             settled: Vec::new(),
             effects: Vec::new(),
+            talk: Talk::default(),
+            follow_ups: Vec::new(),
             bytes: 0,
         }
     }
 
     pub fn is_empty(&self) -> bool {
-        self.steps.is_empty() && self.events.is_empty() && self.settled.is_empty() && self.effects.is_empty()
+        self.steps.is_empty()
+            && self.events.is_empty()
+            && self.settled.is_empty()
+            && self.effects.is_empty()
+            && self.follow_ups.is_empty()
+            && self.talk.is_empty()
     }
 
     /// Whether the head has moved in a way that others must see although nothing else happened.
@@ -77,6 +88,19 @@ impl Unsaved {
         self.effects.push(row);
     }
 
+    /// What a step adds to its conversation, and the actions it causes.
+    pub(super) fn talk(&mut self, talk: Talk, follow_ups: Vec<NewAction>) {
+        self.bytes += talk.log.iter().map(|record| record.body.as_str().len()).sum::<usize>();
+        self.talk.log.extend(talk.log);
+        // Of one turn only the newest row counts; operations keep their order.
+        for turn in talk.turns {
+            self.talk.turns.retain(|known| known.turn_id != turn.turn_id);
+            self.talk.turns.push(turn);
+        }
+        self.talk.operations.extend(talk.operations);
+        self.follow_ups.extend(follow_ups);
+    }
+
     pub(super) fn into_commit(
         self,
         (key, shard, epoch): (SessionKey, Shard, Epoch),
@@ -93,8 +117,9 @@ impl Unsaved {
             expect_offset: self.base.next_offset,
             entry: Arc::new(entry),
             settled: self.settled,
-            follow_ups: Vec::new(),
+            follow_ups: self.follow_ups,
             effects: self.effects,
+            talk: self.talk,
         }
     }
 }

@@ -1,0 +1,93 @@
+//! Conversations: who talks, what was said, and the work that it caused (SPEC 1.12 to 1.14, 1.18).
+
+mod log;
+mod message;
+mod operation;
+mod participant;
+mod turn;
+
+pub use log::{LogKind, LogRecord, LogRow};
+pub use message::{EventType, Message, MessageRole, SenderType};
+pub use operation::{ApprovalRequest, Operation, OperationKind, OperationState, Talk};
+pub use participant::{Participant, ParticipantKind, ParticipantRole};
+use serde::{Deserialize, Serialize};
+pub use turn::{Caller, Turn, TurnError, TurnIssues, TurnPhase, TurnStatus, TurnUsage};
+use utoipa::ToSchema;
+
+use crate::id::{AgentId, ConversationId};
+use crate::json::Json;
+
+/// A collaboration space of users and agents. Stays open until somebody completes it (SPEC W-CNV-06).
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct Conversation {
+    pub conversation_id: ConversationId,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub title: Option<String>,
+    pub created_by: String,
+    /// What it is about, in the ids of the application.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub subject_id: Option<String>,
+    /// Answers unless a message says who should.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub primary_agent_id: Option<AgentId>,
+    pub status: ConversationStatus,
+    #[serde(default)]
+    pub tags: Vec<String>,
+    /// An object; ours is not to read it.
+    pub metadata: Json,
+    /// Where agents of a project work: `{repo_id, branch}` (SPEC W-BR-01).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub branch_context: Option<Json>,
+    pub visibility: Visibility,
+    /// Offset of the last record of its log; 0 if it has none.
+    pub last_offset: u64,
+    pub created_at_ms: i64,
+    pub updated_at_ms: i64,
+}
+
+/// `waiting` is never stored: it is `active` with open turns none of which can run (SPEC K-06).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ConversationStatus {
+    Active,
+    Waiting,
+    Completed,
+    Failed,
+}
+
+impl ConversationStatus {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Active => "active",
+            Self::Waiting => "waiting",
+            Self::Completed => "completed",
+            Self::Failed => "failed",
+        }
+    }
+
+    pub fn parse(text: &str) -> Option<Self> {
+        [Self::Active, Self::Waiting, Self::Completed, Self::Failed].into_iter().find(|s| s.as_str() == text)
+    }
+}
+
+/// Delegated work happens in conversations that no list shows (SPEC K-19).
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Visibility {
+    #[default]
+    Listed,
+    Internal,
+}
+
+impl Visibility {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Listed => "listed",
+            Self::Internal => "internal",
+        }
+    }
+
+    pub fn parse(text: &str) -> Option<Self> {
+        [Self::Listed, Self::Internal].into_iter().find(|v| v.as_str() == text)
+    }
+}

@@ -1,0 +1,160 @@
+//! Conversations: their rows, logs and turns.
+
+use async_trait::async_trait;
+use schemas::action::NewAction;
+use schemas::conversation::{
+    Conversation, ConversationStatus, LogKind, LogRecord, LogRow, Participant, Turn, TurnStatus,
+};
+use schemas::id::{AgentId, ConversationId, Namespace, ParticipantId, SessionId, TurnId, UserId};
+use schemas::json::Json;
+
+use super::ledger::Verdict;
+use crate::failure::Failure;
+
+/// A page of conversations, newest first (by `created_at_ms`, then id, both descending).
+#[derive(Debug, Clone)]
+pub struct ConversationQuery {
+    pub namespace: Namespace,
+    /// Stored status: `waiting` is not one.
+    pub status: Option<ConversationStatus>,
+    pub created_by: Option<String>,
+    pub subject_id: Option<String>,
+    /// Has this tag.
+    pub tag: Option<String>,
+    /// This agent takes part, or did.
+    pub agent_id: Option<AgentId>,
+    pub user_id: Option<UserId>,
+    /// Internal ones too.
+    pub include_internal: bool,
+    /// `(created_at_ms, id)` of the last row of the page before.
+    pub after: Option<(i64, ConversationId)>,
+    pub limit: usize,
+}
+
+/// A page of a log in offset order.
+#[derive(Debug, Clone)]
+pub struct LogQuery {
+    pub namespace: Namespace,
+    pub conversation_id: ConversationId,
+    /// Only these kinds; empty: all.
+    pub kinds: Vec<LogKind>,
+    /// Only records of this turn.
+    pub turn_id: Option<TurnId>,
+    /// `after < offset`, and `offset < before`.
+    pub after: u64,
+    pub before: Option<u64>,
+    /// Written at or after this time.
+    pub since_ms: Option<i64>,
+    /// The newest first, instead of the oldest.
+    pub descending: bool,
+    pub limit: usize,
+    /// The page ends before it has more bytes of bodies, but has at least one row.
+    pub bytes: usize,
+}
+
+/// A page of turns, by `(created_at_ms, turn_id)`.
+#[derive(Debug, Clone)]
+pub struct TurnQuery {
+    pub namespace: Namespace,
+    pub conversation_id: Option<ConversationId>,
+    pub session_id: Option<SessionId>,
+    pub status: Option<TurnStatus>,
+    /// The last row of the page before.
+    pub after: Option<(i64, TurnId)>,
+    pub descending: bool,
+    pub limit: usize,
+}
+
+/// Fields that are given replace what is there.
+#[derive(Debug, Clone, Default)]
+pub struct ConversationChange {
+    pub title: Option<String>,
+    pub status: Option<ConversationStatus>,
+    pub tags: Option<Vec<String>>,
+    pub metadata: Option<Json>,
+    pub branch_context: Option<Json>,
+}
+
+/// What became of a write that may find its row there already.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Inserted<T> {
+    New(T),
+    /// The row that was there.
+    Existing(T),
+}
+
+/// A message and the actions that it causes.
+#[derive(Debug, Clone)]
+pub struct Post {
+    pub namespace: Namespace,
+    pub conversation_id: ConversationId,
+    pub record: LogRecord,
+    pub actions: Vec<NewAction>,
+}
+
+#[derive(Debug, Clone)]
+pub enum Posted {
+    /// The place of the message, and the verdicts of the actions in their order. A message whose id
+    /// is there already with an equal body is not written again, and its actions come back as
+    /// repeated.
+    Done { offset: u64, verdicts: Vec<Verdict> },
+    NotFound,
+    /// Completed or failed: nothing is said there any more.
+    Closed,
+    /// The message id is there with another body. Nothing was written.
+    Conflict,
+}
+
+#[async_trait]
+pub trait Conversations: Send + Sync {
+    /// Registers a conversation with its first participants and messages, all or nothing. Times and
+    /// `last_offset` in `new` are the store's to set. An id that is there is left as it is.
+    async fn create(
+        &self,
+        namespace: &Namespace,
+        new: &Conversation,
+        participants: &[Participant],
+        messages: &[LogRecord],
+    ) -> Result<Inserted<Conversation>, Failure>;
+
+    async fn conversation(&self, namespace: &Namespace, id: &ConversationId) -> Result<Option<Conversation>, Failure>;
+
+    async fn list(&self, query: &ConversationQuery) -> Result<Vec<Conversation>, Failure>;
+
+    /// The row after the change; `None` if there is none.
+    async fn change(
+        &self,
+        namespace: &Namespace,
+        id: &ConversationId,
+        change: &ConversationChange,
+    ) -> Result<Option<Conversation>, Failure>;
+
+    /// Those who take part now come before those who left, both in the order they joined.
+    async fn participants(&self, namespace: &Namespace, id: &ConversationId) -> Result<Vec<Participant>, Failure>;
+
+    /// Somebody who takes part already (same user, or same agent and session) is left as they are.
+    /// `None`: there is no such conversation.
+    async fn join(
+        &self,
+        namespace: &Namespace,
+        id: &ConversationId,
+        participant: &Participant,
+    ) -> Result<Option<Inserted<Participant>>, Failure>;
+
+    /// The row with its `left_at_ms`; leaving twice keeps the first time.
+    async fn leave(
+        &self,
+        namespace: &Namespace,
+        id: &ConversationId,
+        participant: &ParticipantId,
+    ) -> Result<Option<Participant>, Failure>;
+
+    /// Appends a message and accepts actions in one transaction.
+    async fn post(&self, post: Post) -> Result<Posted, Failure>;
+
+    async fn log(&self, query: &LogQuery) -> Result<Vec<LogRow>, Failure>;
+
+    async fn turn(&self, namespace: &Namespace, id: &TurnId) -> Result<Option<Turn>, Failure>;
+
+    async fn turns(&self, query: &TurnQuery) -> Result<Vec<Turn>, Failure>;
+}

@@ -1,0 +1,87 @@
+//! Operations: dispatched work on its way through executors, other agents and people.
+
+use async_trait::async_trait;
+use schemas::action::NewAction;
+use schemas::conversation::{Operation, OperationKind, OperationState};
+use schemas::id::{ConversationId, Namespace, OperationId, TurnId};
+
+use super::ledger::Verdict;
+use crate::failure::Failure;
+
+/// An operation with its namespace.
+#[derive(Debug, Clone, PartialEq)]
+pub struct OperationRow {
+    pub namespace: Namespace,
+    pub operation: Operation,
+}
+
+/// A page of operations by `(created_at_ms, operation_id)`.
+#[derive(Debug, Clone)]
+pub struct OperationQuery {
+    pub namespace: Namespace,
+    pub conversation_id: Option<ConversationId>,
+    pub turn_id: Option<TurnId>,
+    pub kind: Option<OperationKind>,
+    pub state: Option<OperationState>,
+    pub after: Option<(i64, OperationId)>,
+    pub limit: usize,
+}
+
+/// How an attempt ended.
+#[derive(Debug, Clone)]
+pub enum Ended {
+    /// With this `tool_result`; its action id is derived from the operation's, so that the second
+    /// of two results is a repeat or a conflict, never a second result.
+    Settled { state: OperationState, action: Box<NewAction> },
+    /// To be tried again after so many milliseconds.
+    Again { after_ms: u64, error: String },
+}
+
+#[derive(Debug, Clone)]
+pub enum Ending {
+    Settled(Verdict),
+    Scheduled,
+    /// It is not open, or (for `Again`) not claimed by the caller any more: nothing was written.
+    NotOpen,
+}
+
+#[async_trait]
+pub trait Operations: Send + Sync {
+    /// Claims operations of kind `task` of a pool that are due: pending ones, and running ones
+    /// whose claim has ended. Each gets `attempt + 1`, the claimant, and `until_ms` = the store's
+    /// now + its `timeout_ms` + `grace_ms`. Oldest `due_at_ms` first. Two claimants never get one
+    /// operation at the same time. What was running comes back with its state as it was, `running`,
+    /// so that the claimant knows that an attempt may have happened.
+    async fn claim(
+        &self,
+        pool: &str,
+        claimant: &str,
+        grace_ms: u64,
+        limit: usize,
+    ) -> Result<Vec<OperationRow>, Failure>;
+
+    /// Ends an attempt: the operation's state and the acceptance of its result are one transaction.
+    async fn end(
+        &self,
+        namespace: &Namespace,
+        id: &OperationId,
+        claimant: Option<&str>,
+        ended: Ended,
+    ) -> Result<Ending, Failure>;
+
+    /// Extends a claim by `timeout_ms + grace_ms` from now; `false`: it is not the caller's any more.
+    async fn extend(
+        &self,
+        namespace: &Namespace,
+        id: &OperationId,
+        claimant: &str,
+        grace_ms: u64,
+    ) -> Result<bool, Failure>;
+
+    async fn operation(&self, namespace: &Namespace, id: &OperationId) -> Result<Option<OperationRow>, Failure>;
+
+    async fn operations(&self, query: &OperationQuery) -> Result<Vec<OperationRow>, Failure>;
+
+    /// Approvals whose time has come, over all namespaces, oldest first.
+    async fn expired_approvals(&self, limit: usize) -> Result<Vec<OperationRow>, Failure>;
+}
