@@ -42,6 +42,10 @@ pub(super) fn check(
     payload.object("state", problems);
     let moniker = moniker?;
     let state = object_or_empty(payload.get("state"));
+    let session_id = session_id.unwrap_or_else(|| ctx.session_id.clone());
+    // Who converses does so somewhere: in a conversation of its own, unless it is told where.
+    let own = || ConversationId::parse(session_id.as_str()).ok().filter(|_| moniker.talks());
+    let conversation_id = conversation_id.or_else(own);
     let spec = SessionSpec {
         moniker: moniker.name().to_owned(),
         task: task.map(str::to_owned),
@@ -58,7 +62,7 @@ pub(super) fn check(
         return None;
     }
     Some(NewSession {
-        session_id: session_id.unwrap_or_else(|| ctx.session_id.clone()),
+        session_id,
         agent_id: agent_id.unwrap_or_else(|| ctx.agent_id.clone()),
         state: Json::of(&moniker.initial_state(&spec, state)),
         spec,

@@ -38,7 +38,9 @@ pub fn decide(
     arrival: Option<&Arrival>,
     outcomes: &[Outcome],
 ) -> Decision {
-    moniker.decide(&StepInput { frame, spec, arrival, outcomes })
+    let session = SessionKey::new(schemas::id::Namespace::default_ns(), SessionId::parse("s-1").expect("an id"));
+    let agent = AgentId::parse("agent-1").expect("an id");
+    moniker.decide(&StepInput { session: &session, agent: &agent, frame, spec, arrival, answer: None, outcomes })
 }
 
 pub fn finish(
