@@ -4,6 +4,7 @@
 pub mod archivist;
 pub mod runner;
 pub mod step_log;
+pub mod talk;
 mod actor;
 mod auditor;
 mod shard_task;
