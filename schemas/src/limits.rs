@@ -144,6 +144,35 @@ pub const OPERATION_MS_MAX: u64 = 86_400_000;
 /// Thirty days.
 pub const APPROVAL_S_MAX: u64 = 2_592_000;
 
+/// Result of one tool call; with what surrounds it, it is an action.
+pub const TOOL_RESULT_BYTES_MAX: usize = 768 << 10;
+const _: () = assert!(TOOL_RESULT_BYTES_MAX + (16 << 10) <= ACTION_BYTES_MAX);
+/// The part of the history that a tool is given, if it asks for it.
+pub const TOOL_MESSAGES_BYTES_MAX: usize = 256 << 10;
+/// What an action over HTTP may answer, and an MCP server in one message.
+pub const TOOL_ANSWER_BYTES_MAX: usize = 4 << 20;
+/// Text that templates of one action may become.
+pub const RENDERED_BYTES_MAX: usize = 1 << 20;
+/// Code of one call of `execute_code`, its output, its time and its calls of tools (SPEC A-RT-02).
+pub const CODE_BYTES_MAX: usize = 51_200;
+pub const CODE_OUTPUT_BYTES_MAX: usize = 1 << 20;
+pub const CODE_MS_MAX: u64 = 60_000;
+pub const CODE_CALLS_MAX: usize = 25;
+/// Operations that one executor runs at a time.
+pub const OPERATIONS_RUNNING_MAX: usize = 64;
+/// How often an idle executor looks for work that nobody told it of.
+pub const OPERATION_POLL_MS: u64 = 200;
+/// Beyond its timeout an operation stays claimed so long without a word of its executor.
+pub const OPERATION_GRACE_MS: u64 = 15_000;
+/// How often an operation is run again because its executor died.
+pub const OPERATION_LOST_MAX: u32 = 5;
+/// How often expired approvals are looked for.
+pub const APPROVAL_LOOK_MS: u64 = 1_000;
+/// Longest wait of somebody else's worker for a task.
+pub const TASK_WAIT_S_MAX: u64 = 30;
+/// Name of a pool of workers.
+pub const POOL_BYTES_MAX: usize = 64;
+
 /// Largest answer of a model API, streamed or not.
 pub const MODEL_ANSWER_BYTES_MAX: usize = 16 << 20;
 /// Largest request to a model API: what the providers take, images included.

@@ -154,10 +154,14 @@ pub enum ActionKind {
     Metric,
     Vector,
     Mcp,
+    /// Somebody else's workers run it: those of a pool.
+    External,
+    /// A program in a sandbox.
+    Code,
 }
 
 impl ActionKind {
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 14] = [
         Self::Llm,
         Self::Memory,
         Self::Context,
@@ -170,6 +174,8 @@ impl ActionKind {
         Self::Metric,
         Self::Vector,
         Self::Mcp,
+        Self::External,
+        Self::Code,
     ];
 
     pub fn as_str(self) -> &'static str {
@@ -186,6 +192,8 @@ impl ActionKind {
             Self::Metric => "metric",
             Self::Vector => "vector",
             Self::Mcp => "mcp",
+            Self::External => "external",
+            Self::Code => "code",
         }
     }
 
@@ -207,6 +215,8 @@ impl ActionKind {
             Self::Metric => &["record"],
             Self::Vector => &["search"],
             Self::Mcp => &["invoke"],
+            Self::External => &["run"],
+            Self::Code => &["execute"],
         }
     }
 }

@@ -118,6 +118,13 @@ pub fn references(kind: DefinitionKind, value: &Value) -> Vec<Reference> {
     value.as_object().map(|map| read(kind, &Object::new("", map)).references).unwrap_or_default()
 }
 
+/// What is wrong with a schema that is not part of a definition, as those of MCP servers.
+pub fn schema_problems(schema: &serde_json::Map<String, Value>) -> Vec<FieldProblem> {
+    let mut problems = Problems::default();
+    schema::check("", schema, &mut problems);
+    problems.into_list()
+}
+
 /// A kind in words for people.
 pub fn words(kind: DefinitionKind) -> String {
     kind.as_str().replace('_', " ")

@@ -3,6 +3,7 @@
 //!
 //! Only this module of the crate has `async`, and no decision module may import it.
 
+pub mod actions;
 pub mod archive;
 pub mod clock;
 pub mod commits;
@@ -20,6 +21,7 @@ pub mod queue;
 pub mod sessions;
 pub mod tokens;
 
+pub use actions::{ActionCall, ActionFailure, ActionRunner, Probe, Trouble};
 pub use archive::{Archive, ArchiveBatch, EventRow, StepPlace, StepQuery, Watermarks};
 pub use clock::Clock;
 pub use commits::Commits;

@@ -2,11 +2,14 @@
 //! their settings are passed on as they are.
 
 use schemas::definition::{ActionKind, DefinitionKind};
-use schemas::limits::{ENTRIES_MAX, NAME_BYTES_MAX, OPERATION_MS_MAX, PROMPT_BYTES_MAX};
+use schemas::limits::{
+    APPROVAL_S_MAX, ENTRIES_MAX, NAME_BYTES_MAX, OPERATION_MS_MAX, POOL_BYTES_MAX, PROMPT_BYTES_MAX,
+};
 use serde_json::Value;
 
 use super::{Found, mapping, parts, schema, template};
 use crate::action::fields::{self, Object, Problems};
+use crate::tool;
 
 const METHODS: [&str; 4] = ["GET", "POST", "PUT", "DELETE"];
 
@@ -19,7 +22,10 @@ pub(super) fn check(kind: ActionKind, operation: &str, config: &Object<'_>, foun
         ActionKind::Context => context(operation, config, &mut found.problems),
         ActionKind::Mcp => mcp(config, &mut found.problems),
         ActionKind::Metric => metric(config, &mut found.problems),
-        ActionKind::Memory | ActionKind::Repo | ActionKind::Artifact | ActionKind::Human | ActionKind::Vector => {}
+        ActionKind::External => external(config, &mut found.problems),
+        ActionKind::Human => human(config, &mut found.problems),
+        ActionKind::Code => config.refuse_unknown(&[], &mut found.problems),
+        ActionKind::Memory | ActionKind::Repo | ActionKind::Artifact | ActionKind::Vector => {}
     }
 }
 
@@ -44,13 +50,14 @@ fn llm(operation: &str, config: &Object<'_>, found: &mut Found) {
 }
 
 fn http(config: &Object<'_>, problems: &mut Problems) {
-    config.refuse_unknown(&["url", "method", "headers", "body"], problems);
+    config.refuse_unknown(&["url", "method", "headers", "body", "allow_hosts"], problems);
     if parts::required(config, "url", "where to, as in https://example.org/{{input.id}}", problems)
         && let Some(url) = text(config, "url", problems)
         && !["http://", "https://", "{{"].iter().any(|start| url.starts_with(start))
     {
         problems.add(config.path("url"), "must begin with https:// or http://");
     }
+    allow_hosts(config, problems);
     parts::choice(config, "method", &METHODS, problems);
     let headers = config.object("headers", problems);
     for (name, value) in parts::map(config, "headers", problems).into_iter().flatten().take(ENTRIES_MAX) {
@@ -62,6 +69,25 @@ fn http(config: &Object<'_>, problems: &mut Problems) {
             Some(value) => template::check(headers.path(name), value, problems),
             None => problems.add(headers.path(name), format!("must be a string, not {}", fields::kind_of(value))),
         }
+    }
+}
+
+/// A host that the input chooses must be one of a list; a host that is written down is its own list.
+fn allow_hosts(config: &Object<'_>, problems: &mut Problems) {
+    for (index, value) in parts::list(config, "allow_hosts", ENTRIES_MAX, problems).iter().enumerate() {
+        let path = format!("{}[{index}]", config.path("allow_hosts"));
+        let host = value.as_str().map(|host| host.strip_prefix("*.").unwrap_or(host));
+        let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | ':' | '[' | ']');
+        match host {
+            Some(host) if !host.is_empty() && host.len() <= NAME_BYTES_MAX && host.chars().all(is_plain) => {}
+            _ => problems.add(path, "must be a host such as \"api.example.org\", or \"*.example.org\" for all below"),
+        }
+    }
+    let url = config.get("url").and_then(Value::as_str).unwrap_or_default();
+    let host = url.split_once("://").map_or(url, |(_, rest)| rest).split(['/', '?', '#']).next().unwrap_or_default();
+    if host.contains("{{") && !config.has("allow_hosts") {
+        let what = "is missing; the input chooses the host, so list the hosts that it may choose";
+        problems.add(config.path("allow_hosts"), what);
     }
 }
 
@@ -107,6 +133,25 @@ fn mcp(config: &Object<'_>, problems: &mut Problems) {
             config.text(name, NAME_BYTES_MAX, problems);
         }
     }
+}
+
+fn external(config: &Object<'_>, problems: &mut Problems) {
+    config.refuse_unknown(&["pool", "messages", "settings"], problems);
+    if parts::required(config, "pool", "the name of the pool whose workers run it", problems)
+        && let Some(pool) = config.text("pool", POOL_BYTES_MAX, problems)
+        && let Err(why) = tool::pool_name(pool)
+    {
+        problems.add(config.path("pool"), why);
+    }
+    config.boolean("messages", problems);
+    config.object("settings", problems);
+}
+
+fn human(config: &Object<'_>, problems: &mut Problems) {
+    config.refuse_unknown(&["question", "expires_s", "default"], problems);
+    text(config, "question", problems);
+    config.whole("expires_s", 1, APPROVAL_S_MAX, problems);
+    parts::choice(config, "default", &["approve", "deny"], problems);
 }
 
 fn metric(config: &Object<'_>, problems: &mut Problems) {

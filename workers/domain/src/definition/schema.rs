@@ -6,6 +6,7 @@ use serde_json::{Map, Value};
 
 use super::parts;
 use crate::action::fields::{self, Object, Problems};
+use crate::tool;
 
 const TYPES: [&str; 7] = ["string", "number", "integer", "boolean", "object", "array", "null"];
 const COUNTS: [(&str, &str); 2] = [("minLength", "maxLength"), ("minItems", "maxItems")];
@@ -213,7 +214,8 @@ fn pattern(text: &str) -> Result<(), String> {
     }
     match (class, groups) {
         (true, _) => Err("a [ is not closed".to_owned()),
-        (false, 0) => Ok(()),
+        // What is well formed may still be beyond what is checked at run time, as looking ahead is.
+        (false, 0) => tool::schema::pattern(text),
         (false, _) => Err("a ( is not closed".to_owned()),
     }
 }
@@ -280,7 +282,7 @@ mod tests {
         for good in ["", "a*", "(a|b)?", "\\(", "[(*]", "(?i:x)", "a{2,3}", "^[a-z]+$"] {
             assert_eq!(pattern(good), Ok(()), "{good}");
         }
-        for bad in ["*", "(", ")", "[a", "a\\", "(*a)", "a|+"] {
+        for bad in ["*", "(", ")", "[a", "a\\", "(*a)", "a|+", "(?=a)b", "(a)\\1", "(?:a{1000}){1000}"] {
             assert!(pattern(bad).is_err(), "{bad}");
         }
     }

@@ -1,11 +1,13 @@
 //! The outline of a template (SPEC 4.5): places that end, and blocks that are closed in order.
 
 use crate::action::fields::Problems;
+use crate::template::Template;
 
 const BLOCKS: [&str; 4] = ["if", "unless", "each", "with"];
 
 pub(super) fn check(path: String, text: &str, problems: &mut Problems) {
-    if let Err(what) = outline(text) {
+    // Blocks first: what is wrong with them is told best here.
+    if let Err(what) = outline(text).and_then(|()| Template::parse(text).map(drop)) {
         problems.add(path, what);
     }
 }

@@ -1,0 +1,51 @@
+//! Tools at run time: what a call of the model means, decided before anything runs (SPEC 1.10).
+//!
+//! A turn fixes its tools once, as [`ResolvedTool`]s in its assembly record, so that neither a new
+//! definition nor a take-over changes what a call means. [`plan`] then answers a call at once, or says
+//! what is dispatched for it.
+
+mod builtin;
+mod dispatch;
+mod map;
+mod operation;
+mod plan;
+mod resolve;
+pub mod schema;
+mod settle;
+mod spec;
+
+#[cfg(test)]
+mod tests;
+
+use schemas::limits::POOL_BYTES_MAX;
+
+pub use builtin::{Builtin, builtins};
+pub use dispatch::{ActionRequest, Dispatch, ExecutionContext, history};
+pub use map::mapped;
+pub use operation::{Place, operation, operation_id, result_id};
+pub use plan::{AgentCall, ToolPlan, arguments_hash, permitted, plan};
+pub use resolve::{ResolvedAction, ResolvedTarget, ResolvedTool, Target, action_of, resolve};
+pub use settle::{finished, settled, tool_error};
+pub use spec::specs;
+
+/// Pool of the fleet's own executors.
+pub const POOL: &str = "default";
+
+/// Field of a call's input that chooses how an agent is asked, unless the tool's schema has a use of
+/// its own for it (SPEC W-TOOL-09).
+pub const MODE_FIELD: &str = "invocation_mode";
+
+/// Whether a text names a pool of somebody else's workers.
+///
+/// # Errors
+/// What is wrong with it, in words.
+pub fn pool_name(text: &str) -> Result<(), String> {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
+    if text == POOL {
+        return Err(format!("{POOL} is the pool of the fleet's own executors; choose another name"));
+    }
+    if text.is_empty() || text.len() > POOL_BYTES_MAX || !text.chars().all(is_plain) {
+        return Err(format!("must be 1 to {POOL_BYTES_MAX} letters, digits, _ or -"));
+    }
+    Ok(())
+}
