@@ -16,7 +16,7 @@ use super::ids;
 use super::state::{Lane, Open, Stage, TalkState};
 use super::transcript::LateResult;
 use crate::chat::{ToolError, ToolErrorCode, ToolResult};
-use crate::moniker::{Emits, FollowUp};
+use crate::moniker::Emits;
 
 /// Turns that are worked on at a time; others are queued.
 pub(super) const LANES_MAX: usize = 16;
@@ -284,10 +284,6 @@ impl Applying {
     pub fn into_emits(mut self) -> Emits {
         self.finish();
         self.emits
-    }
-
-    pub fn follow(&mut self, follow_up: FollowUp) {
-        self.emits.follow_ups.push(follow_up);
     }
 }
 

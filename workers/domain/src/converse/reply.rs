@@ -33,6 +33,9 @@ pub struct Reply {
     pub agent_name: String,
     pub tools: Vec<ResolvedTool>,
     pub constraints: AgentConstraints,
+    /// Offset of the last record of the log that it was shown.
+    #[serde(default)]
+    pub seen: u64,
     /// What the model was shown.
     #[serde(default)]
     pub messages: Vec<chat::Message>,
@@ -72,6 +75,7 @@ pub(super) fn plan(lane: &Lane, calls: &Calls<'_>, reply: &Reply) -> Acted {
         finish: said.finish.as_str().to_owned(),
         cut: false,
         in_background: planned.in_background.clone(),
+        seen: reply.seen,
         raw: said.raw.clone(),
     };
     let mut acted = Acted {
@@ -90,20 +94,18 @@ pub(super) fn plan(lane: &Lane, calls: &Calls<'_>, reply: &Reply) -> Acted {
     }
     let spoke = lane.spoke || !acted.decisions.is_empty();
     acted.decisions.extend(planned.decisions);
-    acted.decisions.push(next(lane, said, &planned_of(is_round, &planned.results, planned.waits, text), spoke));
+    let round =
+        Round { is_round, refused: !planned.results.is_empty(), waits: planned.waits, has_text: text.is_some() };
+    acted.decisions.push(next(lane, said, &round, spoke));
     acted
 }
 
+/// The tool calls of a reply, in short.
 struct Round {
     is_round: bool,
     refused: bool,
     waits: usize,
     has_text: bool,
-    in_background: bool,
-}
-
-fn planned_of(is_round: bool, results: &[ToolResult], waits: usize, text: Option<String>) -> Round {
-    Round { is_round, refused: !results.is_empty(), waits, has_text: text.is_some(), in_background: is_round }
 }
 
 /// Where the turn goes from here.
@@ -113,7 +115,7 @@ fn next(lane: &Lane, said: &ChatReply, round: &Round, spoke: bool) -> TurnDecisi
         return TurnDecision::MarkWaiting { turn_id, phase: TurnPhase::WaitingTool };
     }
     // Only work in the background, and the user has been told: nothing is left to say for now.
-    let is_told = round.is_round && !round.refused && round.has_text && round.in_background;
+    let is_told = round.is_round && !round.refused && round.has_text;
     if (round.is_round && !is_told) || said.finish == Finish::Pause || lane.unseen > 0 {
         return TurnDecision::ResumeFromTool { turn_id };
     }
@@ -154,6 +156,7 @@ fn cut(turn: &TurnId, calls: &Calls<'_>, reply: &Reply, text: &str) -> Acted {
         finish: "cut".to_owned(),
         cut: true,
         in_background: Vec::new(),
+        seen: reply.seen,
         raw: Value::Null,
     };
     let mut decisions = Vec::new();

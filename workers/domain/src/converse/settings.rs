@@ -7,7 +7,6 @@ use schemas::limits::{ENTRIES_MAX, NAME_BYTES_MAX, PROMPT_BYTES_MAX};
 use schemas::problem::FieldProblem;
 use schemas::session::SessionSpec;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
 use crate::moniker::settings::Settings as Config;
 
@@ -97,12 +96,4 @@ fn read(config: &mut Config) -> Settings {
         single_turn: config.flag("single_turn").unwrap_or(false),
         depth: config.number("depth", 0, DEPTH_MAX).unwrap_or(0),
     }
-}
-
-/// A persona for sessions whose agent is not defined.
-pub(super) fn nobody(model_profile: &str) -> Value {
-    serde_json::json!({
-        "system_prompt": "You are a helpful assistant. Answer briefly and say so when you do not know.",
-        "model_profile_id": model_profile,
-    })
 }

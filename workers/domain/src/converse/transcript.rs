@@ -29,6 +29,9 @@ pub(super) struct MoveRecord {
     /// Calls that the model was not to wait for, by their ids.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub in_background: Vec<(String, OperationId)>,
+    /// Offset of the last record that the model was shown: what has come since is told after.
+    #[serde(default)]
+    pub seen: u64,
     #[serde(default, skip_serializing_if = "Value::is_null")]
     pub raw: Value,
 }
@@ -49,7 +52,7 @@ pub fn request_of(assembly: &Assembly, rows: &[LogRow], without_tools: bool) -> 
     for row in rows {
         fold.take(row);
     }
-    fold.close();
+    fold.close(u64::MAX);
     request.messages = fold.messages;
     if without_tools && !request.tools.is_empty() {
         request.parameters.tool_choice = Some(ToolChoice::None);
@@ -61,8 +64,8 @@ struct Fold {
     messages: Vec<Message>,
     /// The last reply, with the results of its calls so far.
     last: Option<(MoveRecord, HashMap<String, ToolResult>)>,
-    /// What came since the last reply and is no result of it.
-    aside: Vec<Message>,
+    /// What came since the last reply and is no result of it, with its offset.
+    aside: Vec<(u64, Message)>,
 }
 
 impl Fold {
@@ -70,8 +73,8 @@ impl Fold {
         let body = &row.record.body;
         match row.record.kind {
             LogKind::Move => {
-                self.close();
                 if let Ok(reply) = body.to::<MoveRecord>() {
+                    self.close(reply.seen);
                     self.last = Some((reply, HashMap::new()));
                 }
             }
@@ -82,12 +85,12 @@ impl Fold {
             }
             LogKind::AsyncResult => {
                 if let Ok(late) = body.to::<LateResult>() {
-                    self.aside.push(Message::text(Role::User, in_words(&late)));
+                    self.aside.push((row.offset, Message::text(Role::User, in_words(&late))));
                 }
             }
             LogKind::Note => {
                 if let Some(text) = body.to_value().get("text").and_then(Value::as_str) {
-                    self.aside.push(Message::text(Role::User, format!("[Note] {text}")));
+                    self.aside.push((row.offset, Message::text(Role::User, format!("[Note] {text}"))));
                 }
             }
             _ => {}
@@ -95,8 +98,8 @@ impl Fold {
     }
 
     /// Puts down the last reply with one result for each of its calls, in the order of the calls
-    /// (SPEC K-15): providers refuse a call without one.
-    fn close(&mut self) {
+    /// (SPEC K-15): providers refuse a call without one. Then comes what was known at `seen`.
+    fn close(&mut self, seen: u64) {
         if let Some((reply, results)) = self.last.take() {
             if !reply.parts.is_empty() {
                 self.messages.push(Message::new(Role::Assistant, reply.parts.clone()));
@@ -106,7 +109,10 @@ impl Fold {
                 self.messages.push(Message::new(Role::Tool, parts));
             }
         }
-        self.messages.append(&mut self.aside);
+        let (known, later) = std::mem::take(&mut self.aside).into_iter().partition(|(offset, _)| *offset <= seen);
+        self.aside = later;
+        let known: Vec<(u64, Message)> = known;
+        self.messages.extend(known.into_iter().map(|(_, message)| message));
     }
 }
 

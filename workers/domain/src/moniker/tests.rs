@@ -136,12 +136,13 @@ proptest! {
             .map(|a| Outcome::Ok(if as_text { json!({"text": a.to_string()}) } else { a }))
             .collect();
         match decide(moniker, &spec, &frame, arrival.as_ref(), &outcomes) {
-            Decision::Finish { out, took_arrival } => {
+            Decision::Finish { out, took_arrival } | Decision::Emit { out, took_arrival, .. } => {
                 prop_assert_eq!(out.step, frame.step);
                 prop_assert!(!took_arrival || arrival.is_some());
             }
             Decision::Fail { message, .. } => prop_assert!(!message.is_empty()),
-            Decision::Perform(_) | Decision::AwaitInput => {}
+            Decision::Refuse { message, .. } => prop_assert!(!message.is_empty() && arrival.is_some()),
+            Decision::Perform(_) | Decision::AwaitInput | Decision::AwaitOperation => {}
         }
     }
 }

@@ -56,6 +56,7 @@ pub(super) async fn chat(
         agent_name: assembly.agent_name,
         tools: assembly.tools,
         constraints: assembly.constraints,
+        seen: rows.last().map_or(0, |row| row.offset),
         messages,
     };
     tokio::select! {
