@@ -116,6 +116,14 @@ id_type!(
     ConversationId
 );
 id_type!(
+    /// One unit of an agent's work in a conversation; unique in the whole system (SPEC C-TRN-11).
+    TurnId
+);
+id_type!(
+    /// One message of a conversation.
+    MessageId
+);
+id_type!(
     /// A definition of one kind: a persona, a tool and so on.
     DefinitionId
 );

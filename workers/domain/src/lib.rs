@@ -4,6 +4,7 @@ pub mod action;
 pub mod audit;
 pub mod chat;
 pub mod commit;
+pub mod context;
 pub mod definition;
 pub mod digest;
 pub mod effect;
