@@ -188,5 +188,14 @@ pub const CHAT_MESSAGES_MAX: usize = 10_000;
 pub const CHAT_TOOLS_MAX: usize = 512;
 /// Parts of one reply of a model: texts, tool calls, thoughts.
 pub const CHAT_PARTS_MAX: usize = 4_096;
+/// One message of a conversation, as JSON; images in base64 are the large ones.
+pub const MESSAGE_BYTES_MAX: usize = 8 << 20;
+const _: () = assert!(MESSAGE_BYTES_MAX <= MODEL_REQUEST_BYTES_MAX);
+/// Newest messages of a conversation that one turn looks at.
+pub const TURN_MESSAGES_MAX: usize = CHAT_MESSAGES_MAX;
+/// Answers with tool calls that one message of a user may lead to.
+pub const TOOL_ROUNDS_MAX: u32 = 1_000;
+/// Tool calls of one answer of a model that are carried out.
+pub const TOOL_CALLS_MAX: usize = 128;
 /// Longest wait that a model API may ask for; a longer one ends the attempts.
 pub const RETRY_AFTER_MS_MAX: u64 = 30_000;

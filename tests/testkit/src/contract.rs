@@ -9,6 +9,7 @@ use domain::ports::{Commits, Definitions, Journal, Leases, Ledger, Sessions, Tok
 pub mod archive;
 pub mod build;
 pub mod commits;
+pub mod conversations;
 pub mod definitions;
 pub mod journal;
 pub mod leases;

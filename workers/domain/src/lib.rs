@@ -4,6 +4,7 @@ pub mod action;
 pub mod audit;
 pub mod chat;
 pub mod commit;
+pub mod context;
 pub mod converse;
 pub mod definition;
 pub mod digest;
