@@ -21,7 +21,7 @@ mod state;
 mod tests;
 mod transcript;
 
-pub use assembly::{Assembly, Gathered, Limits, assemble};
+pub use assembly::{Assembly, Gathered, Limits, TurnSnapshot, assemble};
 pub use decision::TurnDecision;
 pub use ids::message_id;
 pub use moniker::CONVERSE;
