@@ -259,7 +259,8 @@ impl ConversationEngine {
         at_ms: i64,
     ) -> Result<Vec<ConversationMessage>, EngineError> {
         let ids = &self.inner.config.ids;
-        if let Some(size) = messages.iter().map(|message| message.content.size()).find(|size| *size > MESSAGE_BYTES_MAX) {
+        if let Some(size) = messages.iter().map(|message| message.content.size()).find(|size| *size > MESSAGE_BYTES_MAX)
+        {
             return Err(EngineError::Invalid(format!(
                 "a message has {size} bytes, and {MESSAGE_BYTES_MAX} is the most; send less, or smaller images"
             )));

@@ -10,9 +10,9 @@ use domain::failure::Failure;
 use domain::ports::{Clock, DeltaSink};
 use engine::{
     Conversation, ConversationEngine, ConversationId, ConversationMessage, ConversationStore, ConversationTurn,
-    CreateConversation, EngineConfig, FullHistory, HistoryBuilder, HistoryContext, Hooks, MemoryStore, NewMessage, Page,
-    PlanInput, PlannedTurn, ProviderAdapter, ProviderCallOptions, ProviderChatResult, ProviderFailure, StoreError,
-    TurnError, TurnId, TurnPlanner,
+    CreateConversation, EngineConfig, FullHistory, HistoryBuilder, HistoryContext, Hooks, MemoryStore, NewMessage,
+    Page, PlanInput, PlannedTurn, ProviderAdapter, ProviderCallOptions, ProviderChatResult, ProviderFailure,
+    StoreError, TurnError, TurnId, TurnPlanner,
 };
 use serde_json::{Value, json};
 use tokio::sync::Notify;

@@ -71,7 +71,10 @@ fn replies_become_messages() {
         raw: json!({}),
     };
     let new = NewMessage::from(&reply);
-    assert_eq!((&new.content, new.kind, new.role), (&Content::from("hello"), MessageKind::Utterance, MessageRole::Assistant));
+    assert_eq!(
+        (&new.content, new.kind, new.role),
+        (&Content::from("hello"), MessageKind::Utterance, MessageRole::Assistant)
+    );
     assert_eq!(new.provider_message_id.as_deref(), Some("msg_1"));
     let result = NewMessage::from(Message::new(Role::Tool, vec![Part::tool_result("k", "x", true)]));
     assert_eq!((result.kind, result.role), (MessageKind::ToolResult, MessageRole::Tool));
