@@ -56,6 +56,10 @@ async fn what_is_not_there_cannot_be_added_to() {
     let conversation = asked(&engine, "hi").await;
     let refused = engine.append_messages(&conversation.id, vec![NewMessage::user("y"), huge]).await;
     assert!(matches!(&refused, Err(EngineError::Invalid(told)) if told.contains("send less")), "{refused:?}");
+    let metadata = json!({"note": "x".repeat(9 << 20)}).as_object().expect("an object").clone();
+    let refused =
+        engine.append_messages(&conversation.id, vec![NewMessage { metadata, ..NewMessage::user("y") }]).await;
+    assert!(matches!(refused, Err(EngineError::Invalid(_))), "metadata counts");
     assert_eq!(engine.messages(&conversation.id).await.expect("messages").len(), 1, "nothing was added");
 }
 
