@@ -112,10 +112,10 @@ impl Mock {
             return says.pop_front().expect("more than one");
         }
         match says.front() {
-            Some(Say::Text(text)) => Say::Text(text),
-            Some(Say::Calls(names)) => Say::Calls(names),
+            Some(&Say::Text(text)) => Say::Text(text),
+            Some(&Say::Calls(names)) => Say::Calls(names),
             Some(Say::Result(result)) => Say::Result(result.clone()),
-            Some(Say::Fail(category, message)) => Say::Fail(*category, message),
+            Some(&Say::Fail(category, message)) => Say::Fail(category, message),
             Some(Say::Hang) => Say::Hang,
             None => panic!("nothing to say"),
         }
