@@ -25,6 +25,7 @@ use crate::store::StoreError;
 
 /// One agent in one conversation. Calls take turns: a message is answered before the next is taken.
 pub struct Agent {
+    name: String,
     engine: ConversationEngine,
     view: Arc<AgentView>,
     compactor: Option<Arc<dyn Compactor>>,
@@ -47,7 +48,8 @@ pub async fn create_agent(deps: AgentDeps, conversation_id: Option<ConversationI
         (Some(id), Err(EngineError::Store(StoreError::Exists { .. }))) => id,
         (_, Err(error)) => return Err(error),
     };
-    Ok(Agent { engine, view, compactor: deps.compactor, settings: deps.settings, conversation_id })
+    let AgentDeps { name, compactor, settings, .. } = deps;
+    Ok(Agent { name, engine, view, compactor, settings, conversation_id })
 }
 
 impl Agent {
@@ -85,7 +87,8 @@ impl Agent {
         for round in 0.. {
             self.compact_if_needed().await?;
             let must_answer = round >= self.settings.max_tool_rounds;
-            let mut options = RunTurn::new(&self.conversation_id);
+            // Its own name, also in a conversation that another agent began.
+            let mut options = RunTurn { agent: Some(self.name.clone()), ..RunTurn::new(&self.conversation_id) };
             if must_answer {
                 options = options.hint(view::NO_TOOLS, true);
             }
@@ -143,10 +146,11 @@ impl Agent {
             conversation: &conversation,
             messages: &messages,
             next_turn_id: &turn_id,
-            agent: &conversation.agent,
+            agent: &self.name,
         };
         let request = self.view.build_history(context).await.unwrap_or_default();
-        let tools: u64 = self.view.tools().iter().map(|tool| estimate_tokens(&serde_json::json!(tool).to_string())).sum();
+        let tools: u64 =
+            self.view.tools().iter().map(|tool| estimate_tokens(&serde_json::json!(tool).to_string())).sum();
         Ok(estimate_messages(&request) + tools)
     }
 

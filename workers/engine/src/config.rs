@@ -99,7 +99,10 @@ impl EngineConfig {
             problems.push("two adapters have one id: every provider needs its own".to_owned());
         }
         for default in self.default_models.iter().filter(|default| !ids.contains(default.provider.as_str())) {
-            problems.push(format!("the default model {:?} is of {:?}, which has no adapter", default.model, default.provider));
+            problems.push(format!(
+                "the default model {:?} is of {:?}, which has no adapter",
+                default.model, default.provider
+            ));
         }
         if self.planner.is_none() && self.default_models.is_empty() {
             problems.push("nothing says which model to ask: set a default model or a planner".to_owned());

@@ -259,12 +259,14 @@ impl ConversationEngine {
         at_ms: i64,
     ) -> Result<Vec<ConversationMessage>, EngineError> {
         let ids = &self.inner.config.ids;
-        if let Some(size) = messages.iter().map(|message| message.content.size()).find(|size| *size > MESSAGE_BYTES_MAX) {
-            return Err(EngineError::Invalid(format!(
+        let complete = |one: NewMessage| one.complete(conversation_id, ids.next(at_ms).into(), at_ms);
+        let messages: Vec<ConversationMessage> = messages.into_iter().map(complete).collect();
+        match messages.iter().map(ConversationMessage::size).find(|size| *size > MESSAGE_BYTES_MAX) {
+            None => Ok(messages),
+            Some(size) => Err(EngineError::Invalid(format!(
                 "a message has {size} bytes, and {MESSAGE_BYTES_MAX} is the most; send less, or smaller images"
-            )));
+            ))),
         }
-        Ok(messages.into_iter().map(|one| one.complete(conversation_id, ids.next(at_ms).into(), at_ms)).collect())
     }
 }
 

@@ -56,9 +56,7 @@ mod planner;
 mod provider;
 mod store;
 
-pub use agent::{
-    Agent, AgentDeps, AgentMemory, AgentSettings, COMPACT_CONTEXT, NO_RESPONSE, Tools, create_agent,
-};
+pub use agent::{Agent, AgentDeps, AgentMemory, AgentSettings, COMPACT_CONTEXT, NO_RESPONSE, Tools, create_agent};
 pub use compactor::{Compaction, Compactor, ModelCompactor};
 pub use config::{DefaultModel, EngineConfig};
 pub use engine::{ConversationEngine, CreateConversation, RunTurn};
@@ -74,8 +72,8 @@ pub use store::{ConversationStore, Order, Page, StoreError};
 
 // What callers need of the types below, so that one `use` is enough.
 pub use domain::context::{
-    Content, ContextBudget, Conversation, ConversationMessage, ConversationTurn, HistoryLimits, MemoryBlock, MemoryTier,
-    MessageKind, MessageRole, NewMessage, TurnError, TurnStatus, build_history, build_messages, build_system_prompt,
-    estimate_tokens, should_compress,
+    Content, ContextBudget, Conversation, ConversationMessage, ConversationTurn, HistoryLimits, MemoryBlock,
+    MemoryTier, MessageKind, MessageRole, NewMessage, TurnError, TurnStatus, build_history, build_messages,
+    build_system_prompt, estimate_tokens, should_compress,
 };
 pub use schemas::id::{ConversationId, MessageId, TurnId};

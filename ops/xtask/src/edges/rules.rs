@@ -30,7 +30,7 @@ const TEST_ARROWS: &[(&str, &[&str])] = &[
     ("store", &["testkit"]),
     ("history", &["testkit"]),
     ("providers", &["testkit"]),
-    ("engine", &["testkit", "providers"]),
+    ("engine", &["providers"]),
     ("worker", &["testkit"]),
     ("dispatcher", &["testkit"]),
 ];

@@ -219,7 +219,10 @@ async fn an_append_is_whole_or_nothing(store: &dyn ConversationStore) {
     let twice = [user("c", "m3", 2, "x"), user("c", "m3", 3, "y")];
     assert_eq!(store.append_messages(&id("c"), &twice).await, taken("m3"));
     assert_eq!(store.append_messages(&id("d"), &[user("d", "m1", 1, "x")]).await, taken("m1"), "ids are there once");
-    assert_eq!((messages(store, "c", Page::all()).await, messages(store, "d", Page::all()).await), ("m1".into(), "".into()));
+    assert_eq!(
+        (messages(store, "c", Page::all()).await, messages(store, "d", Page::all()).await),
+        ("m1".into(), "".into())
+    );
     let kept = store.get_messages(&id("c"), Page::all()).await.expect("messages");
     assert_eq!(kept[0].content, Content::from("x"), "a message never changes");
     store.append_messages(&id("c"), &[user("c", "m2", 2, "x"), user("c", "m3", 3, "y")]).await.expect("now it works");
@@ -329,7 +332,10 @@ async fn nothing_is_seen_from_another_conversation(store: &dyn ConversationStore
     store.append_messages(&id("c"), &[user("c", "m1", 1, "mine")]).await.expect("appended");
     let mine = turn("c", "t1", 1);
     store.create_turn(&mine).await.expect("created");
-    assert_eq!((messages(store, "c.1", Page::all()).await, turns(store, "c.1", Page::all()).await), ("".into(), "".into()));
+    assert_eq!(
+        (messages(store, "c.1", Page::all()).await, turns(store, "c.1", Page::all()).await),
+        ("".into(), "".into())
+    );
     assert_eq!(store.get_turn(&id("c.1"), &mine.id).await, Ok(None));
     let moved = ConversationTurn { conversation_id: id("c.1"), ..mine.clone() };
     assert_eq!(store.update_turn(&moved).await, Err(StoreError::NoTurn(mine.id.clone())), "it stays where it is");

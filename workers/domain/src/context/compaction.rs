@@ -119,8 +119,7 @@ pub fn summary_request(persona: &str, existing: Option<&str>, texts: &[String], 
     let existing = existing.filter(|text| !text.is_empty()).unwrap_or(NO_SUMMARY);
     let prompt =
         format!("The summary so far:\n{existing}\n\nWhat came after it:\n{}\n\nThe new summary:", texts.join("\n"));
-    let parameters =
-        Parameters { temperature: Some(0.0), max_tokens: Some(max_tokens), ..Parameters::default() };
+    let parameters = Parameters { temperature: Some(0.0), max_tokens: Some(max_tokens), ..Parameters::default() };
     ChatRequest { parameters, ..ChatRequest::ask(&system, &prompt) }
 }
 

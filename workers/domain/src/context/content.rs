@@ -32,11 +32,6 @@ impl Content {
     pub fn text(&self) -> String {
         self.parts().iter().filter_map(Part::as_text).collect()
     }
-
-    /// Bytes as JSON.
-    pub fn size(&self) -> usize {
-        serde_json::to_string(self).map_or(0, |text| text.len())
-    }
 }
 
 impl From<&str> for Content {

@@ -99,6 +99,11 @@ impl ConversationMessage {
     pub fn for_model(&self) -> Message {
         Message { role: self.role.for_model(), content: self.content.parts(), name: self.name.clone() }
     }
+
+    /// Bytes as JSON, metadata included.
+    pub fn size(&self) -> usize {
+        serde_json::to_string(self).map_or(usize::MAX, |text| text.len())
+    }
 }
 
 /// A message that is still to be stored: whoever stores it gives it what it has not.

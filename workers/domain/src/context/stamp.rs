@@ -26,8 +26,9 @@ pub mod optional {
 
     pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<i64>, D::Error> {
         let text = Option::<String>::deserialize(deserializer)?;
-        let read =
-            |text: String| parse_rfc3339(&text).ok_or_else(|| D::Error::custom(format!("{text:?} is no RFC 3339 time")));
+        let read = |text: String| {
+            parse_rfc3339(&text).ok_or_else(|| D::Error::custom(format!("{text:?} is no RFC 3339 time")))
+        };
         text.map(read).transpose()
     }
 }

@@ -25,12 +25,7 @@ pub struct ConversationTurn {
     pub trigger_type: Option<String>,
     #[serde(rename = "started_at", with = "super::stamp")]
     pub started_at_ms: i64,
-    #[serde(
-        rename = "finished_at",
-        with = "super::stamp::optional",
-        default,
-        skip_serializing_if = "Option::is_none"
-    )]
+    #[serde(rename = "finished_at", with = "super::stamp::optional", default, skip_serializing_if = "Option::is_none")]
     pub finished_at_ms: Option<i64>,
     /// Why it failed, or that it was cancelled.
     #[serde(default, skip_serializing_if = "Option::is_none")]

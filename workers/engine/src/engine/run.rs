@@ -162,7 +162,8 @@ impl Run<'_> {
         let plan = planner.plan_turn(PlanInput { conversation, messages, agent, hints: &self.options.hints }).await?;
         let Some(adapter) = config.providers.iter().find(|adapter| adapter.id() == plan.provider).cloned() else {
             let known: Vec<&str> = config.providers.iter().map(|adapter| adapter.id()).collect();
-            let message = format!("there is no adapter for provider {:?}; there are: {}", plan.provider, known.join(", "));
+            let message =
+                format!("there is no adapter for provider {:?}; there are: {}", plan.provider, known.join(", "));
             return Err(TurnError::new(Code::ProviderMissing.as_str(), message));
         };
         let request = ChatRequest {
@@ -248,7 +249,11 @@ impl Run<'_> {
         self.inner().config.hooks.after_turn_error(&turn, &error, conversation).await;
         end?;
         let turn = Box::new(turn);
-        Err(if status == TurnStatus::Cancelled { EngineError::TurnCancelled(turn) } else { EngineError::TurnFailed(turn) })
+        Err(if status == TurnStatus::Cancelled {
+            EngineError::TurnCancelled(turn)
+        } else {
+            EngineError::TurnFailed(turn)
+        })
     }
 
     /// Stores the turn and the conversation's `updated_at`, which is returned; `None` if the turn had

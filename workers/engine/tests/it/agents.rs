@@ -10,8 +10,7 @@ use domain::chat::{
 use domain::failure::Failure;
 use engine::{
     Agent, AgentDeps, AgentMemory, AgentSettings, ConversationId, ConversationMessage, EngineError, MemoryBlock,
-    MemoryStore, MemoryTier, MessageKind, NO_RESPONSE, NewMessage, Page, ProviderChatResult, Tools,
-    create_agent,
+    MemoryStore, MemoryTier, MessageKind, NO_RESPONSE, NewMessage, Page, ProviderChatResult, Tools, create_agent,
 };
 use serde_json::json;
 
@@ -53,6 +52,10 @@ async fn s_155_an_agent_opens_or_resumes_exactly_one_conversation() {
     let other = agent(deps.clone()).await;
     assert!(other.conversation_id() != &id && other.conversation_id() != &mine, "without an id it is a new one");
     assert_eq!(deps.store.list_turns(&id, Page::all()).await.expect("turns").len(), 2);
+    let mut guest = create_agent(AgentDeps { name: "bo".into(), ..deps }, Some(id.clone())).await.expect("an agent");
+    guest.process_message("who is there?").await.expect("an answer");
+    let turns = guest.engine().list_turns(&id, Page::newest(1)).await.expect("turns");
+    assert_eq!(turns[0].agent, "bo", "a conversation has one primary agent, and room for others");
 }
 
 /// `look` sees a cat, `fail` fails; both say when they are called.
@@ -62,7 +65,11 @@ struct Toolbox(Log);
 impl Tools for Toolbox {
     fn specs(&self) -> Vec<ToolSpec> {
         ["look", "fail"]
-            .map(|name| ToolSpec { name: name.into(), description: String::new(), input_schema: json!({"type": "object"}) })
+            .map(|name| ToolSpec {
+                name: name.into(),
+                description: String::new(),
+                input_schema: json!({"type": "object"}),
+            })
             .to_vec()
     }
 
@@ -189,7 +196,10 @@ async fn calls_left_open_by_a_crash_are_closed_and_not_repeated() {
     let mut again = create_agent(AgentDeps { provider: answering.clone(), ..deps }, Some(id)).await.expect("an agent");
     assert_eq!(again.process_message("hello?").await.expect("an answer"), "I am.");
     let history = history(&again).await;
-    assert!(history[2].starts_with("tool: error") && history[2].contains("may or may not have happened"), "{history:?}");
+    assert!(
+        history[2].starts_with("tool: error") && history[2].contains("may or may not have happened"),
+        "{history:?}"
+    );
     assert_eq!((history.len(), log.take().len()), (6, 0), "{history:?}");
 }
 

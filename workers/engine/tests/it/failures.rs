@@ -22,13 +22,23 @@ async fn c_tst_05_a_failing_adapter_fails_the_turn_and_says_so() {
     let EngineError::TurnFailed(turn) = &failure else { panic!("{failure:?}") };
     let error = turn.error.as_ref().expect("an error");
     assert_eq!((error.message.as_str(), error.code.as_deref()), ("too many requests", Some("provider_failed")));
-    assert_eq!((error.provider.as_deref(), turn.status, turn.output_messages.len()), (Some("mock"), TurnStatus::Failed, 0));
+    assert_eq!(
+        (error.provider.as_deref(), turn.status, turn.output_messages.len()),
+        (Some("mock"), TurnStatus::Failed, 0)
+    );
     let record = &turn.provider_calls[0];
     let outcome = record.outcome.as_ref().expect("an outcome");
     assert_eq!((outcome.ok, outcome.error_category), (false, Some(ErrorCategory::RateLimit)));
-    assert_eq!((record.response_metadata["error"].as_str(), record.finished_at_ms.is_some()), (Some("too many requests"), true));
+    assert_eq!(
+        (record.response_metadata["error"].as_str(), record.finished_at_ms.is_some()),
+        (Some("too many requests"), true)
+    );
     assert!(failure.to_string().contains("too many requests"));
-    assert_eq!(engine.get_turn(&conversation.id, &turn.id).await.expect("read").as_ref(), Some(turn.as_ref()), "K-38: stored first");
+    assert_eq!(
+        engine.get_turn(&conversation.id, &turn.id).await.expect("read").as_ref(),
+        Some(turn.as_ref()),
+        "K-38: stored first"
+    );
     assert!(watcher.log.take().contains(&"after_turn_error failed: too many requests".to_owned()));
     let touched = engine.get_conversation(&conversation.id).await.expect("read").expect("it is there");
     assert_eq!(Some(touched.updated_at_ms), turn.finished_at_ms);
@@ -119,7 +129,9 @@ async fn an_answer_that_cannot_be_stored_fails_the_turn_and_keeps_its_cost() {
 
 #[tokio::test]
 async fn an_end_that_cannot_be_stored_is_told() {
-    for (says, status) in [(Say::Text("x"), "update_turn succeeded"), (Say::Fail(ErrorCategory::Auth, "no"), "update_turn failed")] {
+    for (says, status) in
+        [(Say::Text("x"), "update_turn succeeded"), (Say::Fail(ErrorCategory::Auth, "no"), "update_turn failed")]
+    {
         let (log, mock) = (Log::default(), Mock::new(vec![says]));
         let (engine, store) = watched(&mock, &log);
         let conversation = asked(&engine, "hi").await;

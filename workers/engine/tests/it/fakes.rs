@@ -10,9 +10,9 @@ use domain::failure::Failure;
 use domain::ports::{Clock, DeltaSink};
 use engine::{
     Conversation, ConversationEngine, ConversationId, ConversationMessage, ConversationStore, ConversationTurn,
-    CreateConversation, EngineConfig, FullHistory, HistoryBuilder, HistoryContext, Hooks, MemoryStore, NewMessage, Page,
-    PlanInput, PlannedTurn, ProviderAdapter, ProviderCallOptions, ProviderChatResult, ProviderFailure, StoreError,
-    TurnError, TurnId, TurnPlanner,
+    CreateConversation, EngineConfig, FullHistory, HistoryBuilder, HistoryContext, Hooks, MemoryStore, NewMessage,
+    Page, PlanInput, PlannedTurn, ProviderAdapter, ProviderCallOptions, ProviderChatResult, ProviderFailure,
+    StoreError, TurnError, TurnId, TurnPlanner,
 };
 use serde_json::{Value, json};
 use tokio::sync::Notify;
@@ -112,10 +112,10 @@ impl Mock {
             return says.pop_front().expect("more than one");
         }
         match says.front() {
-            Some(Say::Text(text)) => Say::Text(text),
-            Some(Say::Calls(names)) => Say::Calls(names),
+            Some(&Say::Text(text)) => Say::Text(text),
+            Some(&Say::Calls(names)) => Say::Calls(names),
             Some(Say::Result(result)) => Say::Result(result.clone()),
-            Some(Say::Fail(category, message)) => Say::Fail(*category, message),
+            Some(&Say::Fail(category, message)) => Say::Fail(category, message),
             Some(Say::Hang) => Say::Hang,
             None => panic!("nothing to say"),
         }

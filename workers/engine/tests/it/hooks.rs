@@ -13,7 +13,10 @@ async fn c_tst_04_every_hook_is_called_at_its_moment() {
     let watcher = Arc::new(Watcher::default());
     let mock = Mock::new(vec![Say::Text("hello"), Say::Fail(ErrorCategory::Auth, "no key")]);
     let engine = ConversationEngine::new(config(&mock).hooks(watcher.clone())).expect("an engine");
-    engine.create_conversation(CreateConversation { agent: Some("bo".into()), ..Default::default() }).await.expect("created");
+    engine
+        .create_conversation(CreateConversation { agent: Some("bo".into()), ..Default::default() })
+        .await
+        .expect("created");
     let conversation = asked(&engine, "hi").await;
     assert_eq!(watcher.log.take(), ["on_conversation_created bo", "on_conversation_created ana"]);
     engine.run_turn(RunTurn::new(&conversation.id)).await.expect("a turn");

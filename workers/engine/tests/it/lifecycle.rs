@@ -1,8 +1,8 @@
 //! Conversations: made, loaded, changed, added to.
 
 use engine::{
-    ConversationEngine, ConversationId, CreateConversation, EngineConfig, EngineError, MessageId, MessageRole,
-    MemoryStore, NewMessage, Page, RunTurn, StoreError,
+    ConversationEngine, ConversationId, CreateConversation, EngineConfig, EngineError, MemoryStore, MessageId,
+    MessageRole, NewMessage, Page, RunTurn, StoreError,
 };
 use serde_json::json;
 use std::sync::Arc;
@@ -56,6 +56,10 @@ async fn what_is_not_there_cannot_be_added_to() {
     let conversation = asked(&engine, "hi").await;
     let refused = engine.append_messages(&conversation.id, vec![NewMessage::user("y"), huge]).await;
     assert!(matches!(&refused, Err(EngineError::Invalid(told)) if told.contains("send less")), "{refused:?}");
+    let metadata = json!({"note": "x".repeat(9 << 20)}).as_object().expect("an object").clone();
+    let refused =
+        engine.append_messages(&conversation.id, vec![NewMessage { metadata, ..NewMessage::user("y") }]).await;
+    assert!(matches!(refused, Err(EngineError::Invalid(_))), "metadata counts");
     assert_eq!(engine.messages(&conversation.id).await.expect("messages").len(), 1, "nothing was added");
 }
 
@@ -87,7 +91,10 @@ async fn of_a_very_long_conversation_the_newest_and_the_first_instructions_count
     let many = (0..9_999).map(|n| NewMessage::user(format!("u{n}"))).collect();
     engine.append_messages(&conversation.id, many).await.expect("added");
     let all = engine.messages(&conversation.id).await.expect("messages");
-    assert_eq!((all.len(), all[0].content.text(), all[1].content.text()), (10_001, "rules".into(), "the very first".into()));
+    assert_eq!(
+        (all.len(), all[0].content.text(), all[1].content.text()),
+        (10_001, "rules".into(), "the very first".into())
+    );
     engine.append_messages(&conversation.id, vec![NewMessage::user("last")]).await.expect("added");
     let all = engine.messages(&conversation.id).await.expect("messages");
     assert_eq!((all.len(), all[0].content.text(), all[1].content.text()), (10_001, "rules".into(), "u0".into()));

@@ -58,8 +58,15 @@ async fn the_real_adapters_serve_the_engine() {
     assert_eq!(listener.0.lock().expect("unpoisoned").replace("][", ""), "[It is sunny.]");
     let record = &turn.provider_calls[0];
     assert_eq!((record.provider.as_str(), record.model.as_str()), ("scripted", "m-7"));
-    assert_eq!(record.outcome.as_ref().map(|outcome| (outcome.ok, outcome.attempts)), Some((true, 2)), "its own record");
-    assert_eq!((record.turn_id.as_str(), record.response_metadata["finish"].as_str()), (turn.id.as_str(), Some("stop")));
+    assert_eq!(
+        record.outcome.as_ref().map(|outcome| (outcome.ok, outcome.attempts)),
+        Some((true, 2)),
+        "its own record"
+    );
+    assert_eq!(
+        (record.turn_id.as_str(), record.response_metadata["finish"].as_str()),
+        (turn.id.as_str(), Some("stop"))
+    );
     assert_eq!(record.request_metadata["extensions"]["ai.streaming"], true);
     assert_eq!(turn.usage().map(|usage| usage.total_tokens), Some(13));
     assert_eq!(turn.output_messages[0].content.parts().len(), 2, "thoughts are kept: some providers want them back");
@@ -75,7 +82,8 @@ async fn the_real_adapters_serve_the_engine() {
 #[tokio::test(start_paused = true)]
 async fn a_profile_brings_its_own_model() {
     let models = performer(&json!({"otherwise": {"text": "as you like"}}));
-    for adapter in [ModelsAdapter::profile(models.clone(), "fast"), ModelsAdapter::fleet_default(models.clone(), "any")] {
+    for adapter in [ModelsAdapter::profile(models.clone(), "fast"), ModelsAdapter::fleet_default(models.clone(), "any")]
+    {
         let engine = engine(adapter, PROFILE_MODEL);
         let conversation = asked(&engine, "hi").await;
         let turn = engine.run_turn(RunTurn::new(&conversation.id)).await.expect("a turn");

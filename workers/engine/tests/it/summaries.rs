@@ -3,9 +3,7 @@
 use std::sync::Arc;
 
 use domain::chat::ErrorCategory;
-use engine::{
-    Agent, AgentDeps, AgentSettings, Compactor, ContextBudget, MessageKind, ModelCompactor, create_agent,
-};
+use engine::{Agent, AgentDeps, AgentSettings, Compactor, ContextBudget, MessageKind, ModelCompactor, create_agent};
 use schemas::definition::CompactionSettings;
 
 use crate::agents::{Blocks, deps, history};

@@ -96,8 +96,10 @@ impl HistoryBuilder for Newest {
 /// C-TST-03.
 #[tokio::test]
 async fn c_tst_03_builders_limit_the_history_and_planners_choose_by_hints() {
-    let (small, large) =
-        (Mock::named("small", vec![Say::Text("s")], Log::default()), Mock::named("large", vec![Say::Text("l")], Log::default()));
+    let (small, large) = (
+        Mock::named("small", vec![Say::Text("s")], Log::default()),
+        Mock::named("large", vec![Say::Text("l")], Log::default()),
+    );
     let config = EngineConfig::new("ana", Arc::new(engine::MemoryStore::new()))
         .provider(small.clone())
         .provider(large.clone())
@@ -113,12 +115,18 @@ async fn c_tst_03_builders_limit_the_history_and_planners_choose_by_hints() {
     let turn = engine.run_turn(RunTurn::new(&conversation.id).hint("hard", true)).await.expect("a turn");
     assert_eq!((turn.text().as_str(), turn.provider_calls[0].provider.as_str()), ("l", "large"));
     let request = large.asked()[0].request.clone();
-    assert_eq!((request.model.as_deref(), request.parameters.max_tokens, request.tools.len()), (Some("l-9"), Some(50), 1));
+    assert_eq!(
+        (request.model.as_deref(), request.parameters.max_tokens, request.tools.len()),
+        (Some("l-9"), Some(50), 1)
+    );
 }
 
 #[tokio::test]
 async fn the_defaults_are_the_full_history_and_the_first_default_model() {
-    let (one, two) = (Mock::named("one", vec![Say::Text("1")], Log::default()), Mock::named("two", vec![Say::Text("2")], Log::default()));
+    let (one, two) = (
+        Mock::named("one", vec![Say::Text("1")], Log::default()),
+        Mock::named("two", vec![Say::Text("2")], Log::default()),
+    );
     let config = EngineConfig::new("ana", Arc::new(engine::MemoryStore::new()))
         .provider(two.clone())
         .provider(one.clone())
@@ -200,8 +208,14 @@ async fn s_134_a_finished_turn_reads_succeeded_with_all_that_it_did() {
     let conversation = asked(&engine, "hi").await;
     let turn = engine.run_turn(RunTurn::new(&conversation.id)).await.expect("a turn");
     let view: Value = serde_json::to_value(&turn).expect("json");
-    assert_eq!((&view["status"], &view["trigger_type"], &view["agent"]), (&json!("succeeded"), &json!("user_message"), &json!("ana")));
-    assert_eq!((&view["input_messages"][0]["content"], &view["output_messages"][0]["content"]), (&json!("hi"), &json!("hello")));
+    assert_eq!(
+        (&view["status"], &view["trigger_type"], &view["agent"]),
+        (&json!("succeeded"), &json!("user_message"), &json!("ana"))
+    );
+    assert_eq!(
+        (&view["input_messages"][0]["content"], &view["output_messages"][0]["content"]),
+        (&json!("hi"), &json!("hello"))
+    );
     assert_eq!(view["provider_calls"][0]["usage"]["total_tokens"], 15);
     assert_eq!((turn.usage(), turn.error.is_none(), turn.finished_at_ms.is_some()), (Some(usage()), true, true));
     assert!(view["started_at"].as_str().is_some_and(|text| text.ends_with('Z')), "{view}");
@@ -232,7 +246,10 @@ async fn s_149_whatever_a_message_holds_reaches_the_adapter() {
     engine.run_turn(RunTurn::new(&conversation.id)).await.expect("a turn");
     let asked = mock.asked().pop().expect("a request");
     assert_eq!(mock.last_request(), ["system: rules", "user: see | image", "user: {\"size\":3}"]);
-    assert_eq!((asked.request.messages[1].name.as_deref(), &asked.request.messages[1].content[1]), (Some("ana"), &image));
+    assert_eq!(
+        (asked.request.messages[1].name.as_deref(), &asked.request.messages[1].content[1]),
+        (Some("ana"), &image)
+    );
     let inputs = asked.options.inputs;
     assert_eq!((inputs.len(), &inputs[1].metadata, inputs[1].role), (2, &metadata, MessageRole::Other));
     assert_eq!(inputs[1].content, Content::from(json!({"size": 3})));
@@ -294,7 +311,8 @@ async fn a_provider_may_answer_with_several_messages_or_with_none() {
 
 #[tokio::test]
 async fn turns_of_many_conversations_run_side_by_side() {
-    let engine = ConversationEngine::new(config(&Mock::new(vec![Say::Text("x")])).clock(Ticking::from(5))).expect("an engine");
+    let engine =
+        ConversationEngine::new(config(&Mock::new(vec![Say::Text("x")])).clock(Ticking::from(5))).expect("an engine");
     let runs = (0..20).map(|n| {
         let engine = engine.clone();
         tokio::spawn(async move {

@@ -15,8 +15,7 @@ pub(crate) struct Log {
 
 impl Log {
     pub fn start(call: &ChatCall, provider: &str, model: &str, streaming: bool) -> Self {
-        let record =
-            ProviderCallRecord::open(&call.id, &call.context, provider, model, streaming, clock::now_ms());
+        let record = ProviderCallRecord::open(&call.id, &call.context, provider, model, streaming, clock::now_ms());
         let run_id = call.context.run_id();
         tracing::debug!(call = %call.id, provider, model, streaming, run.id = %run_id, "model call starts");
         Self { record, started: Instant::now() }

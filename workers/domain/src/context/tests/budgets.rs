@@ -30,7 +30,10 @@ fn everything_in_a_message_is_counted() {
 #[test]
 fn only_more_than_the_budget_is_too_much() {
     let budget = ContextBudget::default();
-    assert_eq!((budget.tokens(), should_compress(160_000, &budget), should_compress(160_001, &budget)), (160_000, false, true));
+    assert_eq!(
+        (budget.tokens(), should_compress(160_000, &budget), should_compress(160_001, &budget)),
+        (160_000, false, true)
+    );
     for (context_budget, model_max_tokens, tokens) in
         [(0.29, 100, 29), (0.7, 10, 7), (1.0, 8_192, 8_192), (0.1, 3, 0), (0.333, 1_000, 333), (0.5, 3, 1)]
     {

@@ -5,7 +5,14 @@ use schemas::definition::CompactionSettings;
 use super::*;
 
 fn settings(chunk_size: u32, keep_recent: u32) -> CompactionSettings {
-    CompactionSettings { enabled: true, chunk_size, keep_recent, max_summary_tokens: 1_024, clip_first: 2, clip_last: 2 }
+    CompactionSettings {
+        enabled: true,
+        chunk_size,
+        keep_recent,
+        max_summary_tokens: 1_024,
+        clip_first: 2,
+        clip_last: 2,
+    }
 }
 
 fn batch(n: i64) -> SummaryBatch {
@@ -13,7 +20,8 @@ fn batch(n: i64) -> SummaryBatch {
 }
 
 fn ids(plan: &CompactionPlan) -> String {
-    let chunk = |chunk: &Vec<ConversationMessage>| chunk.iter().map(|one| one.id.as_str()).collect::<Vec<_>>().join(" ");
+    let chunk =
+        |chunk: &Vec<ConversationMessage>| chunk.iter().map(|one| one.id.as_str()).collect::<Vec<_>>().join(" ");
     plan.chunks.iter().map(chunk).collect::<Vec<_>>().join(" | ")
 }
 
