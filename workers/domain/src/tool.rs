@@ -4,6 +4,8 @@
 //! definition nor a take-over changes what a call means. [`plan`] then answers a call at once, or says
 //! what is dispatched for it.
 
+mod action;
+pub mod attempt;
 mod builtin;
 mod dispatch;
 mod map;
@@ -19,6 +21,7 @@ mod tests;
 
 use schemas::limits::POOL_BYTES_MAX;
 
+pub use action::{ActionCall, ActionFailure, Probe, Trouble};
 pub use builtin::{Builtin, builtins};
 pub use dispatch::{ActionRequest, Dispatch, ExecutionContext, history};
 pub use map::mapped;

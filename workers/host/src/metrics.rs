@@ -70,6 +70,7 @@ fn describe() {
     describe_histogram!(COMMIT_SECONDS, seconds, "Duration of a group commit");
     describe_histogram!(ARCHIVE_SECONDS, seconds, "Duration of moving one batch to the archive");
     describe_histogram!(EFFECT_SECONDS, seconds, "Duration of an effect, by kind");
+    describe_histogram!(OPERATION_SECONDS, seconds, "Duration of an attempt at a tool, by outcome");
     describe_histogram!(COMMIT_BATCH, count, "Commits in one group");
 }
 

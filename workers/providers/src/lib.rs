@@ -1,9 +1,10 @@
 //! Outbound: models, step functions of others, documents. The only crate that calls out.
 //!
-//! [`Performer`] implements the `Effects` and `Models` ports. Model adapters are pure: request
+//! [`Performer`] implements the `Effects` and `Models` ports, [`Actions`] runs the tools of agents. Model adapters are pure: request
 //! builders, readers of answers and of event streams, one folder each. One transport and one retry
 //! loop serve them all.
 
+mod action;
 mod attempts;
 mod call;
 mod chat;
@@ -19,6 +20,8 @@ mod performer;
 mod scripted;
 mod sse;
 
+pub use action::mcp::McpServer;
+pub use action::{Actions, ActionsConfig, CodeConfig};
 pub use config::{ConfigProblems, Profile, ProvidersConfig, Secret, Vendor};
 pub use performer::Performer;
 pub use scripted::{Request, Scripted};

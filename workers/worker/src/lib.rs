@@ -1,7 +1,9 @@
-//! The worker process: runner (owns shards, runs sessions) and archivist (moves history).
+//! The worker process: runner (owns shards, runs sessions), executor (runs tools) and archivist
+//! (moves history).
 //! Everything it needs from the world comes as a port.
 
 pub mod archivist;
+pub mod executor;
 pub mod runner;
 pub mod step_log;
 pub mod talk;

@@ -1,0 +1,223 @@
+//! What is done with an attempt: whether it may begin after another one of which nobody heard, and
+//! what comes after it (DESIGN 5, SPEC W-ERR-01, K-41).
+
+use schemas::conversation::{Operation, OperationState};
+use schemas::definition::EffectClass;
+use schemas::limits::{OPERATION_LOST_MAX, RETRY_DELAY_MS_MAX};
+use serde_json::Value;
+
+use super::action::{ActionFailure, Probe};
+use super::dispatch::ActionRequest;
+use super::settle::finished;
+use crate::chat::{ToolError, ToolErrorCode};
+
+/// How a claimed operation begins.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Start {
+    Run,
+    /// Ask the target first whether it happened.
+    Probe,
+    /// It has ended.
+    End(ToolError),
+}
+
+/// What follows an attempt.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Next {
+    End(Result<Value, ToolError>),
+    Again {
+        after_ms: u64,
+        error: String,
+    },
+    /// Ask the target whether it happened; [`probed`] decides with the answer.
+    Probe(ActionFailure),
+}
+
+/// Decides by the operation as the claim gave it: `running` means that somebody claimed it before and
+/// was not heard of again. Such a loss is no attempt of the operation's own, but it has a bound, too.
+pub fn start(operation: &Operation) -> Start {
+    if operation.state != OperationState::Running {
+        return Start::Run;
+    }
+    if operation.attempt > operation.max_attempts.saturating_add(OPERATION_LOST_MAX) {
+        let what =
+            format!("{} was begun {} times, and each time whoever ran it died", operation.tool, operation.attempt);
+        return Start::End(ToolError { code: ToolErrorCode::ExecutionFailed, message: what, retriable: false });
+    }
+    match operation.effect_class {
+        EffectClass::Pure | EffectClass::Idempotent => Start::Run,
+        EffectClass::Probeable => Start::Probe,
+        EffectClass::AtMostOnce => Start::End(in_doubt(operation, "whoever ran it died")),
+    }
+}
+
+/// Decides after an attempt.
+pub fn next(operation: &Operation, request: &ActionRequest, outcome: Result<Value, ActionFailure>) -> Next {
+    let failure = match outcome {
+        Ok(answer) => return Next::End(finished(request, answer)),
+        Err(failure) => failure,
+    };
+    let Some(trouble) = failure.trouble else { return Next::End(Err(failure.error)) };
+    let may_repeat = match operation.effect_class {
+        EffectClass::Pure | EffectClass::Idempotent => true,
+        EffectClass::Probeable | EffectClass::AtMostOnce => !failure.may_have_happened,
+    };
+    if !may_repeat && operation.effect_class == EffectClass::Probeable {
+        return Next::Probe(failure);
+    }
+    if !may_repeat {
+        return Next::End(Err(in_doubt(operation, &failure.error.message)));
+    }
+    let is_listed = request.retry_on.iter().any(|word| word == trouble.as_str());
+    if !is_listed || operation.attempt >= operation.max_attempts {
+        return Next::End(Err(used_up(operation, failure.error)));
+    }
+    again(operation, &failure)
+}
+
+/// Decides with what the target said about an attempt of which nobody heard, or that broke off.
+/// `failure`: how it broke off; absent if whoever ran it died.
+pub fn probed(operation: &Operation, request: &ActionRequest, probe: Probe, failure: Option<ActionFailure>) -> Next {
+    match (probe, failure) {
+        (Probe::Happened(answer), _) => Next::End(finished(request, answer)),
+        (Probe::DidNotHappen, None) => {
+            Next::Again { after_ms: 0, error: "the attempt before did not reach its target".to_owned() }
+        }
+        (Probe::DidNotHappen, Some(failure)) => {
+            next(operation, request, Err(ActionFailure { may_have_happened: false, ..failure }))
+        }
+        (Probe::Unknown, failure) => {
+            let why = failure.map_or_else(|| "whoever ran it died".to_owned(), |failure| failure.error.message);
+            Next::End(Err(in_doubt(operation, &format!("{why}, and its target does not know"))))
+        }
+    }
+}
+
+/// Waits double with each attempt; what the target asks for comes first.
+fn again(operation: &Operation, failure: &ActionFailure) -> Next {
+    let doublings = operation.attempt.saturating_sub(1).min(20);
+    let wait = operation.backoff_ms.saturating_mul(1 << doublings).max(failure.retry_after_ms.unwrap_or(0));
+    Next::Again { after_ms: wait.min(RETRY_DELAY_MS_MAX), error: failure.error.message.clone() }
+}
+
+fn used_up(operation: &Operation, mut error: ToolError) -> ToolError {
+    if operation.attempt > 1 {
+        error.message.push_str(&format!(" (after {} attempts)", operation.attempt));
+    }
+    error
+}
+
+fn in_doubt(operation: &Operation, why: &str) -> ToolError {
+    let message = format!(
+        "it is in doubt whether {} took effect: {why}. It is not repeated; look before you call it again",
+        operation.tool
+    );
+    ToolError { code: ToolErrorCode::ExecutionFailed, message, retriable: false }
+}
+
+/// The answer to a call whose approval nobody gave in time, or that somebody refused.
+pub fn not_approved(operation: &Operation, why: &str) -> ToolError {
+    let message = format!("{} was not approved: {why}; go on without it", operation.tool);
+    ToolError { code: ToolErrorCode::PermissionDenied, message, retriable: false }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tool::{Builtin, Place, ToolPlan, Trouble, operation, plan};
+
+    fn operation_of(class: EffectClass, attempt: u32, max_attempts: u32) -> (Operation, ActionRequest) {
+        let tools = [Builtin::MemoryRead.resolved()];
+        let input = serde_json::json!({"id": "m1"});
+        let call =
+            crate::chat::ToolCall { id: "c".into(), name: "memory_read".into(), input, invalid: None, signature: None };
+        let ToolPlan::Dispatch(dispatch) = plan(&tools, &schemas::definition::AgentConstraints::default(), &call)
+        else {
+            panic!("refused");
+        };
+        let place = Place {
+            session_id: schemas::id::SessionId::parse("s").unwrap(),
+            conversation_id: schemas::id::ConversationId::parse("c").unwrap(),
+            turn_id: schemas::id::TurnId::parse("t").unwrap(),
+            move_number: 1,
+            index: 0,
+            tool_call_id: "c".into(),
+            tool: "pay".into(),
+        };
+        let request = dispatch.request.clone();
+        let made = operation(*dispatch, place, crate::tool::ExecutionContext::default());
+        (Operation { effect_class: class, attempt, max_attempts, backoff_ms: 100, ..made }, request)
+    }
+
+    fn trouble(sent: bool) -> ActionFailure {
+        ActionFailure::trouble(Trouble::Network, "the line is down", sent)
+    }
+
+    const CLASSES: [EffectClass; 4] =
+        [EffectClass::Pure, EffectClass::Idempotent, EffectClass::Probeable, EffectClass::AtMostOnce];
+
+    #[test]
+    fn what_was_claimed_before_begins_by_its_class() {
+        for class in CLASSES {
+            let (fresh, _) = operation_of(class, 1, 1);
+            assert_eq!(start(&fresh), Start::Run);
+            let lost = Operation { state: OperationState::Running, attempt: 2, ..fresh };
+            match (class, start(&lost)) {
+                (EffectClass::Pure | EffectClass::Idempotent, Start::Run) | (EffectClass::Probeable, Start::Probe) => {}
+                (EffectClass::AtMostOnce, Start::End(error)) => {
+                    assert!(error.message.contains("in doubt") && !error.retriable, "{}", error.message);
+                }
+                other => panic!("{other:?}"),
+            }
+        }
+        let (often, _) = operation_of(EffectClass::Pure, OPERATION_LOST_MAX + 2, 1);
+        let often = Operation { state: OperationState::Running, ..often };
+        assert!(matches!(start(&often), Start::End(_)), "losses have a bound");
+    }
+
+    #[test]
+    fn only_infrastructure_is_tried_again_and_only_so_often() {
+        let (operation, request) = operation_of(EffectClass::Idempotent, 1, 3);
+        assert!(matches!(next(&operation, &request, Err(trouble(true))), Next::Again { after_ms: 100, .. }));
+        let second = Operation { attempt: 2, ..operation.clone() };
+        assert!(matches!(next(&second, &request, Err(trouble(true))), Next::Again { after_ms: 200, .. }));
+        let asked = ActionFailure { retry_after_ms: Some(900), ..trouble(true) };
+        assert!(matches!(next(&second, &request, Err(asked)), Next::Again { after_ms: 900, .. }));
+        let third = Operation { attempt: 3, ..operation.clone() };
+        let Next::End(Err(error)) = next(&third, &request, Err(trouble(true))) else { panic!("tried for ever") };
+        assert!(error.message.ends_with("(after 3 attempts)") && error.retriable, "{}", error.message);
+        let business = ActionFailure::business(ToolErrorCode::NotFound, "none");
+        assert!(matches!(next(&operation, &request, Err(business)), Next::End(Err(_))));
+        let deaf = ActionRequest { retry_on: vec!["timeout".to_owned()], ..request.clone() };
+        assert!(matches!(next(&operation, &deaf, Err(trouble(true))), Next::End(Err(_))), "not of this kind");
+        assert_eq!(next(&operation, &request, Ok(serde_json::json!(1))), Next::End(Ok(serde_json::json!(1))));
+    }
+
+    #[test]
+    fn what_may_have_happened_is_repeated_only_where_that_is_safe() {
+        for class in CLASSES {
+            let (operation, request) = operation_of(class, 1, 3);
+            assert!(matches!(next(&operation, &request, Err(trouble(false))), Next::Again { .. }), "{class:?}");
+            match (class, next(&operation, &request, Err(trouble(true)))) {
+                (EffectClass::Pure | EffectClass::Idempotent, Next::Again { .. })
+                | (EffectClass::Probeable, Next::Probe(_)) => {}
+                (EffectClass::AtMostOnce, Next::End(Err(error))) => {
+                    assert!(error.message.contains("in doubt") && error.message.contains("the line is down"));
+                }
+                other => panic!("{other:?}"),
+            }
+        }
+    }
+
+    #[test]
+    fn a_probe_settles_what_it_knows() {
+        let (operation, request) = operation_of(EffectClass::Probeable, 1, 2);
+        let probed = |probe, failure| probed(&operation, &request, probe, failure);
+        let answer = serde_json::json!({"id": 1});
+        assert_eq!(probed(Probe::Happened(answer.clone()), None), Next::End(Ok(answer)));
+        assert!(matches!(probed(Probe::DidNotHappen, None), Next::Again { after_ms: 0, .. }));
+        assert!(matches!(probed(Probe::DidNotHappen, Some(trouble(true))), Next::Again { after_ms: 100, .. }));
+        let Next::End(Err(error)) = probed(Probe::Unknown, None) else { panic!("not settled") };
+        assert!(error.message.contains("does not know"), "{}", error.message);
+    }
+}

@@ -1,0 +1,147 @@
+//! `code`: a program in Deno, which is given nothing but an empty folder (SPEC A-RT-02). The limits are
+//! ours: size, time and output are held from outside, and its whole process group ends with the call.
+
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use domain::chat::ToolErrorCode;
+use domain::ports::{ActionCall, ActionFailure, Trouble};
+use schemas::limits::{CODE_BYTES_MAX, CODE_MS_MAX, CODE_OUTPUT_BYTES_MAX};
+use serde_json::{Value, json};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
+use tokio::process::Command;
+
+use super::group::Group;
+
+/// Memory of the program's own values, megabytes.
+const HEAP_MB: u32 = 256;
+
+/// What programs are run with.
+#[derive(Debug, Clone, Default)]
+pub struct CodeConfig {
+    /// The Deno program; looked for on the path if absent.
+    pub deno: Option<PathBuf>,
+    /// Hosts, with or without a port, that programs may call; none if empty.
+    pub allow_net: Vec<String>,
+}
+
+pub async fn run(config: &CodeConfig, call: &ActionCall) -> Result<Value, ActionFailure> {
+    let code = call.request.input.get("code").and_then(Value::as_str).unwrap_or_default();
+    if code.is_empty() || code.len() > CODE_BYTES_MAX {
+        let what = format!("code must have 1 to {CODE_BYTES_MAX} bytes; this one has {}", code.len());
+        return Err(ActionFailure::invalid(what));
+    }
+    let folder = Folder::new().map_err(|error| {
+        ActionFailure::trouble(Trouble::ServerError, format!("there is no folder to run code in: {error}"), false)
+    })?;
+    let mut group = start(config, folder.path())?;
+    let limit = Duration::from_millis(CODE_MS_MAX.min(call.timeout_ms.max(1)));
+    let ended = tokio::time::timeout(limit, outcome(&mut group, code)).await;
+    ended.unwrap_or_else(|_| {
+        let message = format!("the program did not end within {} ms; do less at a time", limit.as_millis());
+        Err(ActionFailure::business(ToolErrorCode::Timeout, message))
+    })
+}
+
+fn start(config: &CodeConfig, folder: &Path) -> Result<Group, ActionFailure> {
+    let program = config.deno.clone().unwrap_or_else(|| PathBuf::from("deno"));
+    let mut command = Command::new(&program);
+    command.args(["run", "--quiet", "--no-prompt", "--no-config", "--no-lock", "--no-remote", "--no-npm"]);
+    command.arg(format!("--v8-flags=--max-old-space-size={HEAP_MB}"));
+    for access in ["read", "write"] {
+        command.arg(format!("--allow-{access}={}", folder.display()));
+    }
+    if !config.allow_net.is_empty() {
+        command.arg(format!("--allow-net={}", config.allow_net.join(",")));
+    }
+    command.args(["--ext=ts", "-"]);
+    command.env_clear().env("HOME", folder).env("DENO_DIR", folder.join(".deno")).env("NO_COLOR", "1");
+    // Deno finds itself by its path only when it is not named whole.
+    if let Some(path) = std::env::var_os("PATH") {
+        command.env("PATH", path);
+    }
+    command.current_dir(folder).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    Group::start(&mut command).map_err(|error| {
+        let message = match error.kind() {
+            std::io::ErrorKind::NotFound => format!(
+                "this fleet cannot run code: {} is not installed on its executors. An operator can install Deno and \
+                 name it in STEPFLEET_DENO; go on without it",
+                program.display()
+            ),
+            _ => format!("{} cannot be started: {error}", program.display()),
+        };
+        let failure = ActionFailure::business(ToolErrorCode::NotFound, message);
+        ActionFailure { may_have_happened: false, ..failure }
+    })
+}
+
+async fn outcome(group: &mut Group, code: &str) -> Result<Value, ActionFailure> {
+    let broken = |what: &str| ActionFailure::business(ToolErrorCode::InternalError, format!("the sandbox {what}"));
+    let (Some(mut input), Some(stdout), Some(stderr)) =
+        (group.child.stdin.take(), group.child.stdout.take(), group.child.stderr.take())
+    else {
+        return Err(broken("has no standard streams"));
+    };
+    let give = async {
+        // A program that ends early does not read all of itself.
+        _ = input.write_all(code.as_bytes()).await;
+        drop(input);
+    };
+    let ((), stdout, stderr) = tokio::join!(give, take(stdout), take(stderr));
+    let (stdout, stderr) = (stdout?, stderr?);
+    let status = group.child.wait().await.map_err(|_| broken("was lost"))?;
+    if status.success() {
+        return Ok(json!({"stdout": stdout, "stderr": stderr}));
+    }
+    let how = status.code().map_or_else(|| "was killed".to_owned(), |code| format!("ended with status {code}"));
+    let told = if stderr.is_empty() { &stdout } else { &stderr };
+    Err(ActionFailure::business(ToolErrorCode::ExecutionFailed, format!("the program {how}: {told}")))
+}
+
+/// All that a stream says, within the limit of both together: either may fill it alone.
+async fn take(stream: impl AsyncRead + Unpin) -> Result<String, ActionFailure> {
+    let mut bytes = Vec::new();
+    let mut bounded = stream.take(CODE_OUTPUT_BYTES_MAX as u64 / 2 + 1);
+    let read = bounded.read_to_end(&mut bytes).await;
+    if bytes.len() > CODE_OUTPUT_BYTES_MAX / 2 {
+        let message = format!("the program said more than {} bytes; print less", CODE_OUTPUT_BYTES_MAX / 2);
+        return Err(ActionFailure::business(ToolErrorCode::ExecutionFailed, message));
+    }
+    match read {
+        Ok(_) => Ok(String::from_utf8_lossy(&bytes).into_owned()),
+        Err(error) => {
+            Err(ActionFailure::business(ToolErrorCode::InternalError, format!("the sandbox cannot be read: {error}")))
+        }
+    }
+}
+
+/// An empty folder that goes with its handle.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new() -> std::io::Result<Self> {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let path = std::env::temp_dir().join(format!("stepfleet-code-{}-{number}", std::process::id()));
+        // What a process of the same number left behind is not ours to run in.
+        if path.exists() {
+            std::fs::remove_dir_all(&path)?;
+        }
+        std::fs::create_dir(&path)?;
+        Ok(Self(path))
+    }
+
+    fn path(&self) -> &Path {
+        &self.0
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        if let Err(error) = std::fs::remove_dir_all(&self.0) {
+            tracing::warn!(folder = %self.0.display(), %error, "a folder of a program was left behind");
+        }
+    }
+}

@@ -1,0 +1,36 @@
+//! A child process with all that it starts: none of it outlives its handle.
+
+use rustix::process::{Pid, Signal, kill_process_group};
+use tokio::process::{Child, Command};
+
+pub struct Group {
+    pub child: Child,
+    id: Option<Pid>,
+}
+
+impl Group {
+    /// Starts the leader of a new group.
+    ///
+    /// # Errors
+    /// When there is no such program, or it cannot be started.
+    pub fn start(command: &mut Command) -> std::io::Result<Self> {
+        let child = command.process_group(0).kill_on_drop(true).spawn()?;
+        let id = child.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw);
+        Ok(Self { child, id })
+    }
+
+    /// Ends what is left of the group. The leader must not have been waited for: until then its
+    /// number is its own.
+    fn kill(&self) {
+        if let Some(id) = self.id.filter(|_| self.child.id().is_some()) {
+            // It may have ended by itself.
+            _ = kill_process_group(id, Signal::KILL);
+        }
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}

@@ -1,0 +1,62 @@
+//! What the templates of an action see, and the key of its calls.
+
+use domain::ports::{ActionCall, ActionFailure};
+use domain::template::{Escape, Template, rendered};
+use serde_json::{Map, Value, json};
+
+/// `input`, `context`, `messages` and `operation_id`; fields of the input by their own names, too,
+/// where nothing else has that name.
+pub fn context(call: &ActionCall) -> Value {
+    let request = &call.request;
+    let mut seen = match &request.input {
+        Value::Object(map) => map.clone(),
+        _ => Map::new(),
+    };
+    seen.insert("input".to_owned(), request.input.clone());
+    seen.insert("operation_id".to_owned(), call.operation_id.as_str().into());
+    seen.insert("messages".to_owned(), json!(request.context.messages));
+    let place = json!({
+        "agent_id": request.context.agent_id,
+        "project_ids": request.context.project_ids,
+        "session_id": call.session_id,
+        "conversation_id": call.conversation_id,
+        "turn_id": call.turn_id,
+        "tool": call.tool,
+    });
+    seen.insert("context".to_owned(), place);
+    Value::Object(seen)
+}
+
+/// The key under which a target knows a repeat: the same for all attempts, another for any other call.
+pub fn key(call: &ActionCall, context: &Value) -> Result<String, ActionFailure> {
+    match &call.request.idempotency_key {
+        Some(template) => text(template, context, Escape::Nothing, "idempotency_key"),
+        None => Ok(format!("{}:{}", call.namespace, call.operation_id)),
+    }
+}
+
+/// A rendered text; `place` names it in problems.
+pub fn text(template: &str, context: &Value, escape: Escape, place: &str) -> Result<String, ActionFailure> {
+    rendered(template, context, escape).map_err(|why| ActionFailure::invalid(format!("{place}: {why}")))
+}
+
+/// JSON with templates in its texts. A text that is one place becomes the value itself.
+pub fn json_of(value: &Value, context: &Value, place: &str) -> Result<Value, ActionFailure> {
+    Ok(match value {
+        Value::String(template) if template.contains("{{") => {
+            let read = Template::parse(template).map_err(|why| ActionFailure::invalid(format!("{place}: {why}")))?;
+            match read.value(context) {
+                Some(value) => value,
+                None => text(template, context, Escape::Nothing, place)?.into(),
+            }
+        }
+        Value::Array(items) => {
+            items.iter().map(|item| json_of(item, context, place)).collect::<Result<Vec<_>, _>>()?.into()
+        }
+        Value::Object(map) => {
+            let fields = map.iter().map(|(name, value)| Ok((name.clone(), json_of(value, context, place)?)));
+            Value::Object(fields.collect::<Result<Map<_, _>, ActionFailure>>()?)
+        }
+        other => other.clone(),
+    })
+}

@@ -1,0 +1,136 @@
+//! One claimed operation, from its claim to its end.
+
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::time::Duration;
+
+use domain::chat::{ToolError, ToolErrorCode};
+use domain::ports::{ActionCall, ActionFailure, OperationRow, Trouble};
+use domain::tool::ActionRequest;
+use domain::tool::attempt::{self, Next, Start};
+use futures::FutureExt;
+use schemas::conversation::Operation;
+use schemas::definition::EffectClass;
+use schemas::telemetry::metric;
+use tokio::time::Instant;
+
+use super::{Shared, record};
+
+/// Asking a target whether something happened must not take long.
+const PROBE: Duration = Duration::from_secs(15);
+
+pub async fn run(shared: Arc<Shared>, row: OperationRow) {
+    let begun = Instant::now();
+    let operation = &row.operation;
+    tracing::debug!(operation = %operation.operation_id, tool = operation.tool, attempt = operation.attempt, "begins");
+    let next = tokio::select! {
+        biased;
+        next = decided(&shared, &row) => next,
+        lost = lost(&shared, &row) => lost,
+        () = shared.hurry.cancelled() => broken_off(operation),
+    };
+    let Some(next) = next else { return };
+    let outcome = match &next {
+        Next::End(Ok(_)) => "ok",
+        Next::End(Err(_)) => "failed",
+        Next::Again { .. } | Next::Probe(_) => "again",
+    };
+    metrics::histogram!(metric::OPERATION_SECONDS, "outcome" => outcome).record(begun.elapsed().as_secs_f64());
+    record::record(&shared, &row, next).await;
+}
+
+/// What is to be written down, if anything.
+async fn decided(shared: &Shared, row: &OperationRow) -> Option<Next> {
+    let operation = &row.operation;
+    let request: ActionRequest = match operation.request.to() {
+        Ok(request) => request,
+        Err(error) => {
+            let message = format!("the request of {} cannot be read: {error}", operation.tool);
+            return Some(Next::End(Err(ToolError { code: ToolErrorCode::InternalError, message, retriable: false })));
+        }
+    };
+    let call = call(row, request);
+    let next = match attempt::start(operation) {
+        Start::End(error) => Next::End(Err(error)),
+        Start::Probe => match probed(shared, operation, &call, None).await {
+            // It did not happen: this claim may as well make the attempt.
+            Next::Again { .. } => attempted(shared, operation, &call).await,
+            settled => settled,
+        },
+        Start::Run => attempted(shared, operation, &call).await,
+    };
+    Some(next)
+}
+
+async fn attempted(shared: &Shared, operation: &Operation, call: &ActionCall) -> Next {
+    let limit = Duration::from_millis(operation.timeout_ms.max(1));
+    let attempt = AssertUnwindSafe(shared.deps.runner.run(call)).catch_unwind();
+    let outcome = match tokio::time::timeout(limit, attempt).await {
+        Ok(Ok(outcome)) => outcome,
+        Ok(Err(_)) => Err(panicked(operation)),
+        Err(_) => Err(late(operation)),
+    };
+    match attempt::next(operation, &call.request, outcome) {
+        Next::Probe(failure) => probed(shared, operation, call, Some(failure)).await,
+        next => next,
+    }
+}
+
+async fn probed(shared: &Shared, operation: &Operation, call: &ActionCall, failure: Option<ActionFailure>) -> Next {
+    let probe = tokio::time::timeout(PROBE, shared.deps.runner.probe(call)).await;
+    let probe = probe.unwrap_or(domain::ports::Probe::Unknown);
+    attempt::probed(operation, &call.request, probe, failure)
+}
+
+fn panicked(operation: &Operation) -> ActionFailure {
+    let message = format!("{} broke down within the fleet; its log has more", operation.tool);
+    ActionFailure::business(ToolErrorCode::InternalError, message)
+}
+
+fn late(operation: &Operation) -> ActionFailure {
+    let message = format!("{} did not answer within {} ms", operation.tool, operation.timeout_ms);
+    ActionFailure::trouble(Trouble::Timeout, message, true)
+}
+
+fn call(row: &OperationRow, request: ActionRequest) -> ActionCall {
+    let operation = &row.operation;
+    ActionCall {
+        namespace: row.namespace.clone(),
+        session_id: operation.session_id.clone(),
+        conversation_id: operation.conversation_id.clone(),
+        turn_id: operation.turn_id.clone(),
+        operation_id: operation.operation_id.clone(),
+        tool: operation.tool.clone(),
+        effect_class: operation.effect_class,
+        attempt: operation.attempt,
+        timeout_ms: operation.timeout_ms,
+        request,
+    }
+}
+
+/// Extends the claim while the attempt runs; ends when the claim is somebody else's. Then this attempt
+/// is broken off, and what became of it is theirs to find out.
+async fn lost(shared: &Shared, row: &OperationRow) -> Option<Next> {
+    let operation = &row.operation;
+    let grace_ms = shared.config.grace_ms;
+    let period = Duration::from_millis(operation.timeout_ms.saturating_add(grace_ms / 3));
+    loop {
+        tokio::time::sleep(period).await;
+        let (id, worker) = (&operation.operation_id, shared.config.worker.as_str());
+        match shared.deps.operations.extend(&row.namespace, id, worker, grace_ms).await {
+            Ok(true) => {}
+            Ok(false) => {
+                tracing::warn!(operation = %id, "the claim was lost; the attempt is broken off");
+                return None;
+            }
+            Err(failure) => tracing::warn!(operation = %id, %failure, "the claim could not be extended"),
+        }
+    }
+}
+
+/// The process ends. A repeat is somebody else's where it does no harm; anything else is left to
+/// whoever claims it when this claim has ended.
+fn broken_off(operation: &Operation) -> Option<Next> {
+    let safe = matches!(operation.effect_class, EffectClass::Pure | EffectClass::Idempotent);
+    safe.then(|| Next::Again { after_ms: 0, error: "its executor was stopped".to_owned() })
+}

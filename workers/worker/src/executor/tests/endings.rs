@@ -1,0 +1,104 @@
+//! How operations end when nobody dies.
+
+use super::*;
+
+async fn ended(say: Vec<Say>, operation: Operation) -> (Value, usize) {
+    let place = Place::new(Tools::that_say(say)).await;
+    let id = operation.operation_id.to_string();
+    place.dispatch(vec![operation]).await;
+    let executor = place.executor("e1");
+    let result = place.until_ended(&id).await;
+    executor.drain().await;
+    assert_eq!(place.results().await, 1);
+    let heard = place.queue.0.lock().expect("unpoisoned").len();
+    assert_eq!(heard, 1, "the owner is told of the result");
+    (result, place.tools.performed(&id))
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_becomes_a_result() {
+    let (result, performed) = ended(vec![ok()], task("o1", EffectClass::AtMostOnce)).await;
+    assert_eq!((result["success"].clone(), result["result"].clone()), (json!(true), json!({"found": 3})));
+    assert_eq!((result["operation_id"].clone(), result["tool_call_id"].clone()), (json!("o1"), json!("call \"1\"")));
+    assert_eq!(performed, 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn infrastructure_is_tried_again_and_business_is_not() {
+    let (result, performed) =
+        ended(vec![trouble(true), trouble(true), ok()], task("o1", EffectClass::Idempotent)).await;
+    assert_eq!((result["success"].clone(), performed), (json!(true), 3));
+    let (result, performed) = ended(vec![trouble(true)], task("o1", EffectClass::Idempotent)).await;
+    assert_eq!((result["success"].clone(), performed), (json!(false), 3));
+    assert_eq!(result["error"]["code"], "EXECUTION_FAILED");
+    assert_eq!(result["error"]["retriable"], true);
+    let wrong = ActionFailure::business(ToolErrorCode::NotFound, "no such city");
+    let (result, performed) =
+        ended(vec![Say { after_ms: 0, outcome: Err(wrong) }], task("o1", EffectClass::Pure)).await;
+    assert_eq!((result["error"]["message"].clone(), performed), (json!("no such city"), 1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn attempts_have_waits_between_them() {
+    let begun = Instant::now();
+    let (_, performed) = ended(vec![trouble(false)], task("o1", EffectClass::AtMostOnce)).await;
+    let took = begun.elapsed().as_millis();
+    assert_eq!(performed, 3, "what did not reach its target may be sent again");
+    assert!((300..1_000).contains(&took), "100 and 200 ms between three attempts, {took}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_may_have_happened_is_not_repeated_blindly() {
+    let (result, performed) = ended(vec![trouble(true)], task("o1", EffectClass::AtMostOnce)).await;
+    assert_eq!(performed, 1);
+    assert!(result["error"]["message"].as_str().unwrap().contains("in doubt"), "{result}");
+    let silent = Say { after_ms: 100_000, outcome: Ok(json!(1)) };
+    let (result, performed) = ended(vec![silent.clone()], task("o1", EffectClass::AtMostOnce)).await;
+    assert_eq!(performed, 1);
+    assert!(result["error"]["message"].as_str().unwrap().contains("within 1000 ms"), "{result}");
+    let (result, performed) = ended(vec![silent, ok()], task("o1", EffectClass::Idempotent)).await;
+    assert_eq!((result["success"].clone(), performed), (json!(true), 2));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_probe_decides_where_there_is_one() {
+    for (probe, success, performed) in
+        [(Probe::Happened(json!("done")), true, 1), (Probe::DidNotHappen, true, 2), (Probe::Unknown, false, 1)]
+    {
+        let tools = Tools::that_say(vec![trouble(true), ok()]);
+        tools.with(|world| world.probe = Some((5, probe.clone())));
+        let place = Place::new(tools).await;
+        place.dispatch(vec![task("o1", EffectClass::Probeable)]).await;
+        let executor = place.executor("e1");
+        let result = place.until_ended("o1").await;
+        assert_eq!((result["success"].clone(), place.tools.performed("o1")), (json!(success), performed), "{probe:?}");
+        executor.drain().await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_breakdown_and_nonsense_are_told_and_not_repeated() {
+    let panics = Operation { tool: "panics".to_owned(), ..task("o1", EffectClass::Idempotent) };
+    let (result, performed) = ended(vec![ok()], panics).await;
+    assert_eq!((result["error"]["code"].clone(), performed), (json!("INTERNAL_ERROR"), 1));
+    let nonsense = Operation { request: Json::of(&json!({"input": 1})), ..task("o1", EffectClass::Pure) };
+    let (result, performed) = ended(vec![ok()], nonsense).await;
+    assert_eq!((result["error"]["code"].clone(), performed), (json!("INTERNAL_ERROR"), 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn approvals_get_their_default_when_their_time_has_come() {
+    let place = Place::new(Tools::that_say(vec![ok()])).await;
+    place.dispatch(vec![gated("o-deny", false), gated("o-approve", true)]).await;
+    let executor = place.executor("e1");
+    sleep(Duration::from_millis(2_500)).await;
+    assert_eq!(place.ports.work_state("o-deny").await, OperationState::Pending, "not yet");
+    assert_eq!(place.tools.performed("o-approve"), 0);
+    let denied = place.until_ended("o-deny").await;
+    assert_eq!(denied["error"]["code"], "PERMISSION_DENIED");
+    let approved = place.until_ended("o-approve").await;
+    assert_eq!((approved["success"].clone(), place.tools.performed("o-approve")), (json!(true), 1));
+    assert_eq!(place.tools.performed("o-deny"), 0);
+    executor.drain().await;
+    assert_eq!(place.results().await, 2);
+}

@@ -1,0 +1,99 @@
+//! The role: how soon work begins, how much runs at a time, and how it ends.
+
+use super::*;
+
+#[tokio::test(start_paused = true)]
+async fn work_begins_at_a_nudge_and_soon_without_one() {
+    let place = Place::new(Tools::that_say(vec![Say { after_ms: 0, outcome: Ok(json!(1)) }])).await;
+    let nudge = Nudge::default();
+    let executor = Executor::start(place.deps(place.ports.operations.clone()), config("e1"), nudge.clone());
+    sleep(Duration::from_millis(1_050)).await;
+    place.dispatch(vec![task("o1", EffectClass::Pure)]).await;
+    let begun = Instant::now();
+    nudge.tell();
+    sleep(Duration::from_millis(2)).await;
+    assert_eq!(place.ports.work_state("o1").await, OperationState::Completed, "after {:?}", begun.elapsed());
+    place.dispatch(vec![task("o2", EffectClass::Pure)]).await;
+    sleep(Duration::from_millis(schemas::limits::OPERATION_POLL_MS + 2)).await;
+    assert_eq!(place.ports.work_state("o2").await, OperationState::Completed);
+    executor.drain().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn only_so_many_run_at_a_time_and_all_get_their_turn() {
+    let place = Place::new(Tools::that_say(vec![Say { after_ms: 500, outcome: Ok(json!(1)) }])).await;
+    let all: Vec<String> = (0..50).map(|n| format!("o{n:02}")).collect();
+    place.dispatch(all.iter().map(|id| task(id, EffectClass::Pure)).collect()).await;
+    let config = ExecutorConfig { running_max: 7, ..config("e1") };
+    let executor = Executor::start(place.deps(place.ports.operations.clone()), config, Nudge::default());
+    let begun = Instant::now();
+    for id in &all {
+        place.until_ended(id).await;
+    }
+    assert_eq!(place.tools.with(|world| world.running_most), 7);
+    let took = begun.elapsed().as_millis();
+    assert!((4_000..6_000).contains(&took), "eight rounds of half a second, {took} ms");
+    executor.drain().await;
+    assert_eq!(place.results().await, 50);
+}
+
+#[tokio::test(start_paused = true)]
+async fn two_executors_share_the_work() {
+    let place = Place::new(Tools::that_say(vec![ok()])).await;
+    let all: Vec<String> = (0..40).map(|n| format!("o{n:02}")).collect();
+    let executors = [place.executor("e1"), place.executor("e2")];
+    place.dispatch(all.iter().map(|id| task(id, EffectClass::AtMostOnce)).collect()).await;
+    for id in &all {
+        place.until_ended(id).await;
+        assert_eq!(place.tools.performed(id), 1, "{id}");
+    }
+    for executor in executors {
+        executor.drain().await;
+    }
+    assert_eq!(place.results().await, 40);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_drain_lets_attempts_end_and_claims_nothing_more() {
+    let place = Place::new(Tools::that_say(vec![Say { after_ms: 600, outcome: Ok(json!(1)) }])).await;
+    place.dispatch(vec![task("o1", EffectClass::AtMostOnce)]).await;
+    let executor = place.executor("e1");
+    sleep(Duration::from_millis(50)).await;
+    place.dispatch(vec![task("o2", EffectClass::AtMostOnce)]).await;
+    executor.drain().await;
+    assert_eq!(place.ports.work_state("o1").await, OperationState::Completed);
+    assert_eq!((place.ports.work_state("o2").await, place.tools.performed("o2")), (OperationState::Pending, 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_outlasts_a_drain_is_handed_back_where_that_is_safe() {
+    let endless = Say { after_ms: 1_000_000, outcome: Ok(json!(1)) };
+    let place = Place::new(Tools::that_say(vec![endless, ok()])).await;
+    let long = |id, class| Operation { timeout_ms: 3_600_000, ..task(id, class) };
+    place.dispatch(vec![long("o-same", EffectClass::Idempotent), long("o-once", EffectClass::AtMostOnce)]).await;
+    let executor = place.executor("e1");
+    sleep(Duration::from_millis(50)).await;
+    let begun = Instant::now();
+    executor.drain().await;
+    let grace = schemas::limits::DESTROY_GRACE_MS;
+    assert!(begun.elapsed().as_millis() as u64 <= grace + 1_000, "{:?}", begun.elapsed());
+    assert_eq!(place.ports.work_state("o-same").await, OperationState::Pending);
+    assert_eq!(place.ports.work_state("o-once").await, OperationState::Running, "its claim has to end first");
+    let second = place.executor("e2");
+    assert_eq!(place.until_ended("o-same").await["success"], true);
+    second.drain().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_store_that_is_away_is_waited_for() {
+    let place = Place::new(Tools::that_say(vec![ok()])).await;
+    let faults = Faults::none("e1");
+    faults.outage(&[testkit::unreliable::Port::Operations], Duration::from_secs(20));
+    let executor = place.mortal("e1", &faults);
+    place.dispatch(vec![task("o1", EffectClass::Idempotent)]).await;
+    let begun = Instant::now();
+    assert_eq!(place.until_ended("o1").await["success"], true);
+    let took = begun.elapsed().as_secs();
+    assert!((19..30).contains(&took), "{took} s");
+    executor.drain().await;
+}
