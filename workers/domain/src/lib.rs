@@ -4,6 +4,7 @@ pub mod action;
 pub mod audit;
 pub mod chat;
 pub mod commit;
+pub mod conversation;
 pub mod definition;
 pub mod digest;
 pub mod effect;
