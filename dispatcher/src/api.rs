@@ -3,11 +3,14 @@
 pub mod actions;
 pub mod agents;
 pub mod control;
+pub mod conversations;
 pub mod dead;
 pub mod definitions;
 pub mod events;
 pub mod fleet;
 pub mod health;
+pub mod operations;
 pub mod sessions;
 pub mod socket;
 pub mod steps;
+pub mod turns;

@@ -89,6 +89,16 @@ codes! {
     SessionExists = "session_exists", 409, "The session exists already";
     ActionConflict = "action_conflict", 409, "The action id was used for something else";
     NoOpenOperation = "no_open_operation", 409, "No operation waits for this result";
+    ConversationNotFound = "conversation_not_found", 404, "There is no such conversation";
+    ConversationExists = "conversation_exists", 409, "The conversation exists already";
+    ConversationClosed = "conversation_closed", 409, "The conversation is closed";
+    ParticipantNotFound = "participant_not_found", 404, "There is no such participant";
+    MessageConflict = "message_conflict", 409, "The message id was used for something else";
+    AgentBusy = "agent_busy", 409, "The agent is at work";
+    TurnNotFound = "turn_not_found", 404, "There is no such turn";
+    TurnEnded = "turn_ended", 409, "The turn has ended";
+    OperationNotFound = "operation_not_found", 404, "There is no such operation";
+    ApprovalMismatch = "approval_mismatch", 409, "The approval is for other arguments";
     TooManyRequests = "too_many_requests", 429, "Too many requests";
     Unavailable = "unavailable", 503, "A service is not available";
     StorageFull = "storage_full", 507, "The disk is full";

@@ -29,6 +29,7 @@ use schemas::problem::{Code, FieldProblem, Problem};
 use serde_json::{Map, Value};
 
 use fields::{Object, Problems};
+pub use interrupt::MODE_NOW;
 
 /// The fields of an action (frozen, DESIGN 8).
 pub const ENVELOPE: &[&str] =

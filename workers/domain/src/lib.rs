@@ -5,6 +5,7 @@ pub mod audit;
 pub mod chat;
 pub mod commit;
 pub mod context;
+pub mod conversation;
 pub mod converse;
 pub mod definition;
 pub mod digest;

@@ -2,6 +2,7 @@
 
 use schemas::conversation::{LogKind, TurnError};
 use schemas::id::TurnId;
+use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::apply::Applying;
@@ -11,6 +12,7 @@ use super::ids;
 use super::open::Calls;
 use super::reply::{self, Reply};
 use super::state::Stage;
+use crate::chat::ToolResult;
 use crate::effect::Outcome;
 use crate::moniker::StepInput;
 
@@ -112,12 +114,21 @@ fn replied(step: &mut Applying, place: &Place<'_>, turn: &TurnId, number: u32, o
     }
     for result in &acted.results {
         let id = ids::record_id(turn, &format!("result.{number}.{}", result.tool_call_id));
-        step.record(LogKind::ToolResult, turn, bounded(id), result);
+        step.record(LogKind::ToolResult, turn, bounded(id), &SyncResult { number, result });
         if let Some(error) = &result.error {
             failed_tool(step, turn, &format!("{number}.{}", result.tool_call_id), &json!(error));
         }
     }
     step.apply(acted.decisions);
+}
+
+/// The body of a `tool_result` record.
+#[derive(Serialize)]
+pub(super) struct SyncResult<'a> {
+    #[serde(rename = "move")]
+    pub number: u32,
+    #[serde(flatten)]
+    pub result: &'a ToolResult,
 }
 
 /// Usage, rounds and issues of the lane.

@@ -35,7 +35,7 @@ pub(super) fn take(step: &mut Applying, guidance: &Value) {
         return;
     }
     for (turn, stage) in active {
-        let body = json!({"text": text, "message_id": guidance.get("message_id")});
+        let body = json!({"text": text, "message_id": guidance.get("message_id"), "from": "guidance"});
         step.record(LogKind::Note, &turn, ids::record_id(&turn, &format!("note.{number}")), &body);
         if stage == Stage::WaitAsync {
             step.apply(vec![TurnDecision::ResumeFromTool { turn_id: turn }]);

@@ -1,6 +1,6 @@
 //! The moniker: what arrives is planned, applied, and becomes one step.
 
-use schemas::conversation::{ApprovalRequest, OperationKind, TurnError};
+use schemas::conversation::{ApprovalRequest, LogKind, OperationKind, TurnError, TurnPhase, TurnUsage};
 use schemas::frame::{FrameOut, StepToken};
 use schemas::id::ConversationId;
 use schemas::json::Json;
@@ -158,12 +158,12 @@ fn arrived(
 /// Takes a result out of the open work of its lane, and goes on.
 fn settle(step: &mut Applying, ended: &super::state::Ended) {
     let Some((lane, open)) = step.state.lane_of(&ended.operation_id) else { return };
-    let (turn, open) = (lane.turn.turn_id.clone(), open.clone());
+    let (turn, open, number) = (lane.turn.turn_id.clone(), open.clone(), lane.turn.moves);
     let settled = results::plan(lane, &open, ended);
     if let Some(result) = &settled.result {
         if !open.is_async {
             let id = answers::bounded(ids::record_id(&turn, &format!("result.{}", open.operation_id)));
-            step.record(schemas::conversation::LogKind::ToolResult, &turn, id, result);
+            step.record(LogKind::ToolResult, &turn, id, &answers::SyncResult { number, result });
         }
         if let Some(error) = &result.error {
             answers::failed_tool(step, &turn, open.operation_id.as_str(), &json!(error));
@@ -180,12 +180,9 @@ fn settle(step: &mut Applying, ended: &super::state::Ended) {
 }
 
 /// The cost of a called agent adds up to its caller's.
-fn with_usage(
-    mut usage: schemas::conversation::TurnUsage,
-    payload: &Value,
-) -> schemas::conversation::TurnUsage {
+fn with_usage(mut usage: TurnUsage, payload: &Value) -> TurnUsage {
     let Some(used) = payload.get("result").and_then(|result| result.get("usage")) else { return usage };
-    if let Ok(used) = serde_json::from_value::<schemas::conversation::TurnUsage>(used.clone()) {
+    if let Ok(used) = serde_json::from_value::<TurnUsage>(used.clone()) {
         usage.input_tokens += used.input_tokens;
         usage.output_tokens += used.output_tokens;
         usage.cost += used.cost;
@@ -229,7 +226,7 @@ fn guard_budgets(step: &mut Applying, input: &StepInput<'_>, conversation: &Conv
         .collect();
     for ask in asks {
         let TurnDecision::AskApproval { turn_id, .. } = &ask else { continue };
-        let phase = schemas::conversation::TurnPhase::WaitingApproval;
+        let phase = TurnPhase::WaitingApproval;
         let wait = TurnDecision::MarkWaiting { turn_id: turn_id.clone(), phase };
         step.apply(vec![ask, wait]);
     }

@@ -68,7 +68,7 @@ pub(super) fn plan(lane: &Lane, calls: &Calls<'_>, reply: &Reply) -> Acted {
     let is_round = may_call && !wanted.is_empty();
     let text = Some(said.text()).filter(|text| !text.trim().is_empty());
     let record = MoveRecord {
-        sequence: calls.number,
+        number: calls.number,
         reasoning: text.clone(),
         tool_calls: if is_round { wanted } else { Vec::new() },
         parts: parts(said, is_round),
@@ -149,7 +149,7 @@ fn parts(said: &ChatReply, is_round: bool) -> Vec<Part> {
 fn cut(turn: &TurnId, calls: &Calls<'_>, reply: &Reply, text: &str) -> Acted {
     let said = Some(text.to_owned()).filter(|text| !text.trim().is_empty());
     let record = MoveRecord {
-        sequence: calls.number,
+        number: calls.number,
         reasoning: said.clone(),
         tool_calls: Vec::new(),
         parts: said.iter().map(Part::text).collect(),

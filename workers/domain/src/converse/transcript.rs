@@ -13,8 +13,9 @@ use crate::chat::{ChatRequest, Message, Part, Role, ToolCall, ToolChoice, ToolRe
 /// The body of a `move` record: one recorded reply of a model.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct MoveRecord {
-    /// From 1.
-    pub sequence: u32,
+    /// Its number in the turn, from 1.
+    #[serde(rename = "move")]
+    pub number: u32,
     /// What it said, for people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reasoning: Option<String>,
