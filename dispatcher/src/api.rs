@@ -8,6 +8,7 @@ pub mod definitions;
 pub mod events;
 pub mod fleet;
 pub mod health;
+pub mod pools;
 pub mod sessions;
 pub mod socket;
 pub mod steps;

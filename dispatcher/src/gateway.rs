@@ -5,7 +5,8 @@ use std::sync::Arc;
 use std::time::{Duration, UNIX_EPOCH};
 
 use domain::ports::{
-    Archive, Clock, DeadLetters, Definitions, Effects, Journal, Leases, Ledger, Live, Queue, Sessions, Tokens,
+    Archive, Clock, DeadLetters, Definitions, Effects, Journal, Leases, Ledger, Live, Operations, Queue, Sessions,
+    Tokens,
 };
 use host::secret::Secret;
 use schemas::action::Action;
@@ -28,6 +29,7 @@ pub struct Deps {
     pub leases: Arc<dyn Leases>,
     pub tokens: Arc<dyn Tokens>,
     pub definitions: Arc<dyn Definitions>,
+    pub operations: Arc<dyn Operations>,
     pub queue: Arc<dyn Queue>,
     pub dead: Arc<dyn DeadLetters>,
     pub live: Arc<dyn Live>,

@@ -12,6 +12,7 @@ mod hostile;
 mod ingress;
 mod lists;
 mod namespaces;
+mod pools;
 mod publish;
 mod shell;
 mod socket;

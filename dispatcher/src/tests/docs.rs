@@ -81,6 +81,7 @@ const FROZEN: &[&str] = &[
     "get /api/agents/{agent_id}/sessions",
     "get /api/agent-steps",
     "post /api/tool-results",
+    "post /api/pools/{pool}/claim",
     "get /api/shards",
     "get /api/workers",
     "post /api/workers/{id}/drain",

@@ -109,6 +109,7 @@ impl World {
             leases: Arc::new(store.clone()),
             tokens: Arc::new(store.clone()),
             definitions: Arc::new(store.clone()),
+            operations: Arc::new(store.clone()),
             queue: Arc::new(queue.clone()),
             dead: Arc::new(dead.clone()),
             live: Arc::new(live.clone()),
