@@ -10,6 +10,7 @@ pub mod events;
 pub mod fleet;
 pub mod health;
 pub mod operations;
+pub mod pools;
 pub mod sessions;
 pub mod socket;
 pub mod steps;

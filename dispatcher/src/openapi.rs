@@ -100,6 +100,7 @@ use crate::routes::{self, Param, Route, Verb};
         api::DrainBody,
         api::DeadLetterView,
         api::DeadDoneBody,
+        api::TaskBody,
         event::EventKind,
         frame::FrameIn,
         frame::FrameOut,

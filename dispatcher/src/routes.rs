@@ -173,6 +173,7 @@ pub fn table() -> Vec<Route> {
         api::socket::routes(),
         api::fleet::routes(),
         api::dead::routes(),
+        api::pools::routes(),
         api::health::routes(),
         openapi::routes(),
         assets::routes(),

@@ -16,6 +16,7 @@ mod lists;
 mod messages;
 mod namespaces;
 mod operations;
+mod pools;
 mod publish;
 mod shell;
 mod socket;

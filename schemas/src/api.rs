@@ -1,12 +1,13 @@
 //! Bodies of the HTTP API (frozen, DESIGN 8), as in `/openapi.json`.
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use utoipa::ToSchema;
 
 use crate::definition::DefinitionKind;
 use crate::event::EventKind;
 use crate::frame::StepToken;
-use crate::id::{ActionId, AgentId, ConversationId, DefinitionId, SessionId, Shard};
+use crate::id::{ActionId, AgentId, ConversationId, DefinitionId, OperationId, SessionId, Shard, TurnId};
 use crate::json::Json;
 use crate::record::StepStatus;
 use crate::session::{Cause, SessionSpec, SessionStatus, StopReason};
@@ -18,6 +19,33 @@ pub struct AcceptedBody {
     pub session_id: SessionId,
     /// False when this very action was accepted before.
     pub accepted: bool,
+}
+
+/// A task that somebody else's worker has claimed.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct TaskBody {
+    /// Goes back with the end: `POST /api/tool-results` `{operation_id, result | error}`.
+    pub operation_id: OperationId,
+    /// The same for all attempts at this task, another for any other.
+    pub idempotency_key: String,
+    /// What the model called.
+    pub tool: String,
+    pub tool_call_id: String,
+    pub session_id: SessionId,
+    pub conversation_id: ConversationId,
+    pub turn_id: TurnId,
+    /// Counted from 1; more than 1: an attempt before this one may have been made.
+    pub attempt: u32,
+    pub max_attempts: u32,
+    /// When the claim ends, RFC 3339: after it the task may be somebody else's.
+    pub until: String,
+    /// Checked and mapped.
+    pub input: Value,
+    /// Settings of the action, as its author gave them.
+    pub settings: Value,
+    /// The history up to the call, if the action asks for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub messages: Option<Value>,
 }
 
 /// A step, with its JSON fields decoded.

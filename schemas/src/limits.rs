@@ -171,8 +171,10 @@ pub const OPERATION_GRACE_MS: u64 = 15_000;
 pub const OPERATION_LOST_MAX: u32 = 5;
 /// How often expired approvals are looked for.
 pub const APPROVAL_LOOK_MS: u64 = 1_000;
-/// Longest wait of somebody else's worker for a task.
-pub const TASK_WAIT_S_MAX: u64 = 30;
+/// Longest wait of somebody else's worker for a task: less than a request may take.
+pub const TASK_WAIT_S_DEFAULT: u64 = 20;
+pub const TASK_WAIT_S_MAX: u64 = 25;
+const _: () = assert!(TASK_WAIT_S_DEFAULT <= TASK_WAIT_S_MAX && TASK_WAIT_S_MAX * 1_000 < REQUEST_MS_MAX);
 /// Name of a pool of workers.
 pub const POOL_BYTES_MAX: usize = 64;
 

@@ -6,9 +6,11 @@ use axum::http::HeaderMap;
 use axum::routing::{get, post};
 use domain::action::lift::{self, Target};
 use domain::ports::Scope;
+use domain::tool::result_id;
 use schemas::action::{ActionType, ActionView};
-use schemas::id::ActionId;
+use schemas::id::{ActionId, OperationId};
 use schemas::problem::Code;
+use serde_json::Value;
 
 use crate::answer::{Answer, Refused};
 use crate::caller::Caller;
@@ -72,8 +74,19 @@ async fn tool_result(
     headers: HeaderMap,
     body: JsonBody,
 ) -> AcceptedAnswer {
-    let whole = lift::whole(ActionType::ToolResult, Target::InBody, Some(body.required()?))?;
+    let mut whole = lift::whole(ActionType::ToolResult, Target::InBody, Some(body.required()?))?;
+    name_after_operation(&mut whole, &headers);
     submit::submit(&gateway, &caller, &headers, &whole).await
+}
+
+/// An operation has one end: a result without an id of its own gets the one that any end of this
+/// operation has, so that sending it again is answered alike.
+fn name_after_operation(whole: &mut Value, headers: &HeaderMap) {
+    let has_id = whole.get("action_id").is_some_and(|id| !id.is_null()) || headers.contains_key(KEY_HEADER.0);
+    let operation = whole["payload"]["operation_id"].as_str().and_then(|id| OperationId::parse(id).ok());
+    if let (false, Some(id)) = (has_id, operation) {
+        whole["action_id"] = result_id(&id).as_str().into();
+    }
 }
 
 async fn one(State(gateway): State<Gateway>, caller: Caller, PathId(id): PathId<ActionId>) -> Answer<Json<ActionView>> {

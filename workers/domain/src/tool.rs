@@ -19,6 +19,7 @@ mod spec;
 #[cfg(test)]
 mod tests;
 
+use schemas::id::Namespace;
 use schemas::limits::POOL_BYTES_MAX;
 
 pub use action::{ActionCall, ActionFailure, Probe, Trouble};
@@ -37,6 +38,12 @@ pub const POOL: &str = "default";
 /// Field of a call's input that chooses how an agent is asked, unless the tool's schema has a use of
 /// its own for it (SPEC W-TOOL-09).
 pub const MODE_FIELD: &str = "invocation_mode";
+
+/// What a pool is called among the operations. Pools of one name in two namespaces are two pools; that
+/// of the fleet's own executors serves all.
+pub fn pool_of(namespace: &Namespace, pool: &str) -> String {
+    if pool == POOL { POOL.to_owned() } else { format!("{namespace}:{pool}") }
+}
 
 /// Whether a text names a pool of somebody else's workers.
 ///

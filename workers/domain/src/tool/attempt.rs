@@ -115,6 +115,12 @@ fn in_doubt(operation: &Operation, why: &str) -> ToolError {
     ToolError { code: ToolErrorCode::ExecutionFailed, message, retriable: false }
 }
 
+/// The answer to a call whose request nobody can read any more.
+pub fn unreadable(operation: &Operation, why: &serde_json::Error) -> ToolError {
+    let message = format!("the request of {} cannot be read: {why}", operation.tool);
+    ToolError { code: ToolErrorCode::InternalError, message, retriable: false }
+}
+
 /// The answer to a call whose approval nobody gave in time, or that somebody refused.
 pub fn not_approved(operation: &Operation, why: &str) -> ToolError {
     let message = format!("{} was not approved: {why}; go on without it", operation.tool);
@@ -136,6 +142,7 @@ mod tests {
             panic!("refused");
         };
         let place = Place {
+            namespace: schemas::id::Namespace::default_ns(),
             session_id: schemas::id::SessionId::parse("s").unwrap(),
             conversation_id: schemas::id::ConversationId::parse("c").unwrap(),
             turn_id: schemas::id::TurnId::parse("t").unwrap(),

@@ -1,16 +1,18 @@
 //! An operation at its place: whose call it is, and under which id.
 
-use schemas::conversation::{Operation, OperationKind, OperationState};
-use schemas::id::{ActionId, ConversationId, OperationId, SessionId, TurnId};
+use schemas::conversation::{Operation, OperationState};
+use schemas::id::{ActionId, ConversationId, Namespace, OperationId, SessionId, TurnId};
 use schemas::json::Json;
 use schemas::limits::ID_BYTES_MAX;
 
 use super::dispatch::{Dispatch, ExecutionContext};
+use super::pool_of;
 use crate::action::hash;
 
 /// Where a dispatched call belongs.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Place {
+    pub namespace: Namespace,
     pub session_id: SessionId,
     pub conversation_id: ConversationId,
     pub turn_id: TurnId,
@@ -56,7 +58,7 @@ pub fn operation(dispatch: Dispatch, place: Place, context: ExecutionContext) ->
         tool_call_id: place.tool_call_id,
         tool: place.tool,
         kind: dispatch.kind,
-        pool: if dispatch.kind == OperationKind::Agent { String::new() } else { dispatch.pool },
+        pool: pool_of(&place.namespace, &dispatch.pool),
         state: OperationState::Pending,
         request: Json::of(&request),
         approval: dispatch.approval,

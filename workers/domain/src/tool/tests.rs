@@ -253,6 +253,7 @@ fn operations_have_ids_that_are_derived_and_short() {
 
 fn placed(dispatch: Dispatch, context: ExecutionContext) -> schemas::conversation::Operation {
     let place = Place {
+        namespace: Namespace::default_ns(),
         session_id: SessionId::parse("s1").unwrap(),
         conversation_id: ConversationId::parse("c1").unwrap(),
         turn_id: TurnId::parse("t1").unwrap(),
@@ -293,7 +294,7 @@ fn the_history_keeps_its_newest_end() {
 fn external_tools_go_to_their_pool() {
     let external = action(json!({"kind": "external", "operation": "run", "config": {"pool": "python"}}));
     let found = dispatched(bound(tool(json!({})), &task(json!({})), &external), json!({"query": "x"}));
-    assert_eq!(placed(found, ExecutionContext::default()).pool, "python");
+    assert_eq!(placed(found, ExecutionContext::default()).pool, "default:python");
     assert!(pool_name("python").is_ok());
     for wrong in ["", "default", "a.b", "a b"] {
         assert!(pool_name(wrong).is_err(), "{wrong}");

@@ -326,10 +326,20 @@ async fn run(name: &str, task: Option<&str>, state: Value, steps: usize) -> Vec<
     };
     let mut frame = FrameIn { step: StepToken::start(), state: moniker.initial_state(&spec, state), guidance: None };
     let mut outs: Vec<FrameOut> = Vec::new();
+    let session = SessionKey::new(Namespace::default_ns(), SessionId::parse("s-1").expect("an id"));
+    let agent = AgentId::parse("agent-1").expect("an id");
     for _ in 0..steps {
         let mut outcomes = Vec::new();
         let out = loop {
-            let input = StepInput { frame: &frame, spec: &spec, arrival: None, outcomes: &outcomes };
+            let input = StepInput {
+                session: &session,
+                agent: &agent,
+                frame: &frame,
+                spec: &spec,
+                arrival: None,
+                answer: None,
+                outcomes: &outcomes,
+            };
             match moniker.decide(&input) {
                 Decision::Finish { out, .. } => break out,
                 Decision::Perform(domain::effect::Effect::Model(request)) => {

@@ -4,7 +4,7 @@ use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
-use domain::chat::{ToolError, ToolErrorCode};
+use domain::chat::ToolErrorCode;
 use domain::ports::{ActionCall, ActionFailure, OperationRow, Trouble};
 use domain::tool::ActionRequest;
 use domain::tool::attempt::{self, Next, Start};
@@ -44,10 +44,7 @@ async fn decided(shared: &Shared, row: &OperationRow) -> Option<Next> {
     let operation = &row.operation;
     let request: ActionRequest = match operation.request.to() {
         Ok(request) => request,
-        Err(error) => {
-            let message = format!("the request of {} cannot be read: {error}", operation.tool);
-            return Some(Next::End(Err(ToolError { code: ToolErrorCode::InternalError, message, retriable: false })));
-        }
+        Err(error) => return Some(Next::End(Err(attempt::unreadable(operation, &error)))),
     };
     let call = call(row, request);
     let next = match attempt::start(operation) {
