@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use domain::chat::ChatDelta;
-use domain::conversation::{stream, view};
+use domain::conversation::{stream, transcript, view};
 use domain::failure::Failure;
 use domain::ports::{ConversationKey, Listening, LogQuery, News, TurnQuery};
 use domain::retry;
@@ -157,7 +157,8 @@ impl Pump {
         let mut touched = Vec::new();
         while self.cursor < row.last_offset {
             if !self.read_page(&mut touched).await? {
-                break;
+                // What is left is not for streams.
+                self.cursor = row.last_offset;
             }
         }
         self.tell_turns(&active, touched).await?;
@@ -188,7 +189,7 @@ impl Pump {
         let query = LogQuery {
             namespace: self.key.namespace.clone(),
             conversation_id: self.key.conversation_id.clone(),
-            kinds: Vec::new(),
+            kinds: transcript::EVERYTHING.to_vec(),
             turn_id: None,
             after: self.cursor,
             before: None,

@@ -12,10 +12,10 @@ use super::world::{ADMIN, World};
 
 const PATH: &str = "/api/conversations/c1/messages";
 
-/// Answering sessions and outcomes.
+/// Who got it, and how.
 fn led_to(reply: &Value) -> Vec<(&str, &str)> {
-    let text = |value: &'_ Value| -> &'static str { Box::leak(value.as_str().unwrap().to_owned().into_boxed_str()) };
-    reply["responders"].as_array().unwrap().iter().map(|one| (text(&one["agent_id"]), text(&one["outcome"]))).collect()
+    let all = reply["responders"].as_array().unwrap_or_else(|| panic!("{reply}"));
+    all.iter().map(|one| (one["agent_id"].as_str().unwrap(), one["outcome"].as_str().unwrap())).collect()
 }
 
 #[tokio::test(start_paused = true)]
@@ -28,7 +28,7 @@ async fn a_message_starts_a_turn_of_each_responder() {
     let answer = reply.json();
     assert_eq!(led_to(&answer), [("a1", "turn"), ("a2", "turn")]);
     assert_ne!(answer["responders"][0]["turn_id"], answer["responders"][1]["turn_id"]);
-    let inputs: Vec<_> = world.store.open_actions();
+    let inputs = world.open();
     assert_eq!(inputs.len(), 2);
     for (session, one) in sessions.iter().zip(answer["responders"].as_array().unwrap()) {
         let action = inputs.iter().find(|action| action.session_id.as_str() == *session).expect("an input");
@@ -80,7 +80,7 @@ async fn a_busy_agent_gets_what_the_message_says() {
     assert_eq!(led_to(&steered), [("a1", "steered")]);
     assert_eq!(steered["responders"][0].get("turn_id"), None);
     assert_eq!(led_to(&post("interrupt").await.json()), [("a1", "interrupted")]);
-    let open = world.store.open_actions();
+    let open = world.open();
     let payloads: Vec<Value> =
         open.iter().filter(|action| action.kind == ActionType::Interrupt).map(|action| action.payload.to_value()).collect();
     assert_eq!(payloads.len(), 2);
@@ -107,7 +107,7 @@ async fn a_message_says_who_should_answer() {
     assert_eq!(led_to(&post(json!({"text": "x", "to": ["a1"]})).await.json()), [("a1", "turn")]);
     let reply = post(json!({"text": "why?", "reply_to_message_id": "answer-1", "message_id": "m2"})).await;
     assert_eq!(led_to(&reply.json()), [("a2", "turn")]);
-    let input = world.store.open_actions().into_iter().find(|a| a.payload.to_value()["message_id"] == "m2").unwrap();
+    let input = world.open().into_iter().find(|a| a.payload.to_value()["message_id"] == "m2").unwrap();
     assert_eq!(input.payload.to_value()["reply_to_message_id"], "answer-1");
     // A reply to a user is for everybody.
     assert_eq!(led_to(&post(json!({"text": "x", "reply_to_message_id": "m2"})).await.json()).len(), 2);
@@ -152,7 +152,7 @@ async fn structured_content_name_and_metadata_survive() {
     assert_eq!((&said["content"], &said["text"]), (&content, &json!("look")));
     assert_eq!((&said["name"], &said["metadata"], &said["data"]), (&json!("Ana"), &json!({"k": {"v": 1}}), &json!([1])));
     assert_eq!(said["user_id"], ADMIN);
-    let input = world.store.open_actions().pop().unwrap().payload.to_value();
+    let input = world.open().pop().unwrap().payload.to_value();
     assert_eq!((&input["content"], &input["text"]), (&content, &json!("look")), "the agent gets it whole");
 }
 
@@ -164,7 +164,7 @@ async fn wrong_messages_are_refused() {
     assert_eq!(world.post("/api/conversations/none/messages", json!({"text": "x"})).await.problem(), "conversation_not_found");
     let large = json!({"text": "x".repeat(schemas::limits::ACTION_BYTES_MAX)});
     assert_eq!(world.post(PATH, large).await.problem(), "too_large");
-    assert!(world.store.open_actions().is_empty());
+    assert!(world.open().is_empty());
 }
 
 fn texts(page: &Value) -> Vec<String> {
@@ -177,7 +177,7 @@ async fn the_transcript_is_paged_in_both_directions() {
     world.post("/api/conversations", json!({"conversation_id": "c1"})).await;
     let mut times = Vec::new();
     for n in 1..=5 {
-        world.clock.advance(std::time::Duration::from_secs(10));
+        world.clock.jump(10_000);
         times.push(domain::time::rfc3339(world.now()));
         world.post(PATH, json!({"text": format!("m{n}")})).await;
     }

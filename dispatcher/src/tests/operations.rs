@@ -84,7 +84,7 @@ async fn an_approval_counts_for_what_was_seen_and_once() {
     let first = world.post_as(OPERATE, path, body.clone()).await;
     assert_eq!(first.status, StatusCode::ACCEPTED, "{}", first.text);
     assert_eq!((&first.json()["by"], &first.json()["accepted"]), (&json!(OPERATE), &json!(true)));
-    let result = world.store.open_actions().pop().unwrap();
+    let result = world.open().pop().unwrap();
     assert_eq!((result.kind, result.session_id.as_str()), (ActionType::ToolResult, session.as_str()));
     let payload = result.payload.to_value();
     assert_eq!((&payload["operation_id"], &payload["tool_call_id"]), (&json!("o1"), &json!("call-o1")));
@@ -101,7 +101,7 @@ async fn a_denial_is_a_result_too() {
     let (world, _) = waiting().await;
     let reply = world.post("/api/operations/o1/deny", json!({"arguments_hash": "ff00", "actor": "ana"})).await;
     assert_eq!((reply.status, &reply.json()["approved"], &reply.json()["by"]), (StatusCode::ACCEPTED, &json!(false), &json!("ana")));
-    let payload = world.store.open_actions().pop().unwrap().payload.to_value();
+    let payload = world.open().pop().unwrap().payload.to_value();
     assert_eq!((&payload["success"], &payload["result"]["approved"]), (&json!(true), &json!(false)));
     for (id, code) in [("none", "operation_not_found"), ("o2", "no_open_operation")] {
         let reply = world.post(&format!("/api/operations/{id}/deny"), json!({"arguments_hash": "ff00"})).await;

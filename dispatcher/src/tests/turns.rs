@@ -149,7 +149,7 @@ async fn a_turn_is_cancelled_once() {
     assert_eq!(first.status, StatusCode::ACCEPTED, "{}", first.text);
     let again = world.post("/api/turns/t1/cancel", json!({})).await;
     assert_eq!((&first.json()["accepted"], &again.json()["accepted"]), (&json!(true), &json!(false)));
-    let open = world.store.open_actions();
+    let open = world.open();
     assert_eq!((open.len(), open[0].kind, open[0].session_id.as_str()), (1, ActionType::Interrupt, session.as_str()));
     assert_eq!(open[0].payload.to_value(), json!({"guidance": {"cancel_turn": "t1"}, "mode": "now"}));
     let done = Turn { status: TurnStatus::Failed, cancelled: true, ..turn("t1", &session, "m1") };

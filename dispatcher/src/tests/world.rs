@@ -10,7 +10,7 @@ use domain::ports::{Archive, ArchiveBatch, Commits, Journal, Lease, Leases, Ledg
 use domain::ports::{ConversationKey, News};
 use domain::ports::{Scope, TokenRow, Tokens};
 use host::tasks::Tasks;
-use schemas::action::Lane;
+use schemas::action::{Action, Lane};
 use schemas::conversation::Talk;
 use schemas::event::{EventKind, EventRecord};
 use schemas::frame::StepToken;
@@ -304,6 +304,14 @@ impl World {
         }
         self.store.trim(0, i64::MAX, usize::MAX).await.unwrap();
         assert!(self.store.journal_rows().is_empty());
+    }
+
+    /// Accepted actions that nobody has processed, control lane first, each session's in order.
+    pub fn open(&self) -> Vec<Action> {
+        let open = self.store.all_actions().into_iter().filter(|one| one.processed_at_ms.is_none());
+        let mut open: Vec<Action> = open.filter_map(|one| one.action).collect();
+        open.sort_by_key(|action| (action.lane(), action.session_seq));
+        open
     }
 
     pub fn now(&self) -> i64 {

@@ -9,7 +9,7 @@ use domain::moniker::{self, Arrival, ArrivalKind, Decision, StepInput};
 use domain::ports::Effects;
 use providers::{Performer, ProvidersConfig};
 use schemas::frame::{FrameIn, FrameOut, StepToken};
-use schemas::id::{ActionId, Namespace, SessionId, SessionKey};
+use schemas::id::{ActionId, AgentId, Namespace, SessionId, SessionKey};
 use schemas::json::Json;
 use schemas::problem::Code;
 use schemas::session::SessionSpec;
@@ -95,7 +95,7 @@ async fn step(
                 outcomes.push(performer.perform(&call).await);
             }
             Decision::Fail { code, message } => return Err((code, message)),
-            Decision::AwaitInput => panic!("http waits for nothing"),
+            other => panic!("http waits for nothing, and so not for {other:?}"),
         }
     }
 }

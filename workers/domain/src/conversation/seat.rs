@@ -69,6 +69,9 @@ pub fn agent(
     let create = match action::parse(&creation(object, place, &agent_id, &session_id), context) {
         Ok(create) => create,
         Err(problem) => {
+            if problem.errors.is_empty() {
+                problems.add_as(problem.code, object.path("config"), problem.detail);
+            }
             for wrong in problem.errors {
                 let field = wrong.field.strip_prefix("payload.").unwrap_or(&wrong.field);
                 problems.add_as(problem.code, object.path(field), wrong.message);

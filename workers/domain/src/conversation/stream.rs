@@ -9,9 +9,6 @@ use schemas::id::{ConversationId, MessageId, TurnId};
 use crate::chat::ChatDelta;
 use crate::time::rfc3339;
 
-/// What streams are made of. Requests and records of calls are for who looks at a turn.
-pub const KINDS: &[LogKind] = super::transcript::EVERYTHING;
-
 /// A frame that has no place in the log.
 pub fn ephemeral(conversation: &ConversationId, body: FrameBody) -> ConversationFrame {
     ConversationFrame { v: FRAME_VERSION, conversation_id: conversation.clone(), offset: None, at: None, body }

@@ -7,6 +7,7 @@ use domain::chat::{
 use domain::effect::Outcome;
 use domain::moniker::{self, Decision, StepInput};
 use schemas::frame::{FrameIn, FrameOut, StepToken};
+use schemas::id::{AgentId, Namespace, SessionId, SessionKey};
 use schemas::json::Json;
 use schemas::session::SessionSpec;
 use serde_json::json;
