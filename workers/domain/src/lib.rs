@@ -15,6 +15,7 @@ pub mod read;
 pub mod retry;
 pub mod session;
 pub mod shard;
+pub mod talk;
 pub mod time;
 pub mod trace;
 pub mod verify;

@@ -97,7 +97,10 @@ pub enum Posted {
     /// The place of the message, and the verdicts of the actions in their order. A message whose id
     /// is there already with an equal body is not written again, and its actions come back as
     /// repeated.
-    Done { offset: u64, verdicts: Vec<Verdict> },
+    Done {
+        offset: u64,
+        verdicts: Vec<Verdict>,
+    },
     NotFound,
     /// Completed or failed: nothing is said there any more.
     Closed,
