@@ -120,6 +120,9 @@ pub const NEWS_KEPT_MAX: usize = 1_024;
 /// Longest handling of a request that is not a stream.
 pub const REQUEST_MS_MAX: u64 = 30_000;
 
+/// Participants of one conversation, those who left included, that a list shows.
+pub const PARTICIPANTS_MAX: usize = 1_000;
+
 /// Content of one definition, as it is stored.
 pub const DEFINITION_BYTES_MAX: usize = 128 << 10;
 /// Definitions of one write: they are one transaction.

@@ -88,6 +88,7 @@ codes! {
     SessionEnded = "session_ended", 409, "The session has ended";
     SessionExists = "session_exists", 409, "The session exists already";
     ActionConflict = "action_conflict", 409, "The action id was used for something else";
+    ConversationClosed = "conversation_closed", 409, "The conversation is closed";
     NoOpenOperation = "no_open_operation", 409, "No operation waits for this result";
     ConversationNotFound = "conversation_not_found", 404, "There is no such conversation";
     ConversationExists = "conversation_exists", 409, "The conversation exists already";

@@ -19,6 +19,7 @@ pub mod retry;
 pub mod session;
 pub mod shard;
 pub mod template;
+pub mod talk;
 pub mod time;
 pub mod tool;
 pub mod trace;

@@ -54,7 +54,7 @@ impl Page {
     }
 }
 
-/// Keeps conversations, their messages and their turns. `testkit::contract::conversations` is the
+/// Keeps conversations, their messages and their turns. `testkit::contract::engine_store` is the
 /// suite that every implementation passes.
 ///
 /// A call is done when it returns, and whole or not at all. Messages and turns are in the order of

@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use domain::context::{Conversation, ConversationMessage, ConversationTurn};
 use engine::{ConversationStore, MemoryStore, Order, Page, StoreError};
 use schemas::id::{ConversationId, TurnId};
-use testkit::contract::conversations;
+use testkit::contract::engine_store as conversations;
 
 async fn in_memory() -> Arc<dyn ConversationStore> {
     Arc::new(MemoryStore::new())
