@@ -4,7 +4,7 @@
 use std::any::Any;
 use std::sync::Arc;
 
-use domain::ports::{Commits, Definitions, Journal, Leases, Ledger, Sessions, Tokens};
+use domain::ports::{Commits, Definitions, Journal, Leases, Ledger, Memories, Sessions, Tokens};
 
 pub mod archive;
 pub mod build;
@@ -13,6 +13,7 @@ pub mod definitions;
 pub mod journal;
 pub mod leases;
 pub mod ledger;
+pub mod memories;
 pub mod queue;
 pub mod sessions;
 pub mod tokens;
@@ -30,6 +31,7 @@ pub struct Ports {
     pub leases: Arc<dyn Leases>,
     pub tokens: Arc<dyn Tokens>,
     pub definitions: Arc<dyn Definitions>,
+    pub memories: Arc<dyn Memories>,
     /// What must live as long as the store: a temporary directory, say.
     pub guard: Option<Arc<dyn Any + Send + Sync>>,
 }
@@ -38,7 +40,7 @@ impl Ports {
     /// All ports of one value.
     pub fn of<S>(store: S) -> Self
     where
-        S: Ledger + Sessions + Commits + Journal + Leases + Tokens + Definitions + 'static,
+        S: Ledger + Sessions + Commits + Journal + Leases + Tokens + Definitions + Memories + 'static,
     {
         let store = Arc::new(store);
         Self {
@@ -48,7 +50,8 @@ impl Ports {
             journal: store.clone(),
             leases: store.clone(),
             tokens: store.clone(),
-            definitions: store,
+            definitions: store.clone(),
+            memories: store,
             guard: None,
         }
     }
@@ -63,4 +66,5 @@ pub async fn all(make: impl AsyncFn() -> Ports) {
     leases::suite(&make).await;
     tokens::suite(&make).await;
     definitions::suite(&make).await;
+    memories::suite(&make).await;
 }

@@ -46,6 +46,11 @@ async fn definitions() {
     contract::definitions::suite(&ports).await;
 }
 
+#[tokio::test(start_paused = true)]
+async fn memories() {
+    contract::memories::suite(&ports).await;
+}
+
 struct Anybody(FaultyQueue);
 
 #[async_trait]

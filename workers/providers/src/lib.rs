@@ -10,6 +10,8 @@ mod chat;
 mod clock;
 pub mod config;
 mod documents;
+mod embedding;
+mod exchange;
 #[cfg(test)]
 mod fake_server;
 mod http;
@@ -19,6 +21,7 @@ mod performer;
 mod scripted;
 mod sse;
 
-pub use config::{ConfigProblems, Profile, ProvidersConfig, Secret, Vendor};
+pub use config::{ConfigProblems, EmbeddingConfig, EmbeddingSettings, Profile, ProvidersConfig, Secret, Vendor};
+pub use embedding::{STATIC_MODEL, StaticEmbedder, embedder};
 pub use performer::Performer;
 pub use scripted::{Request, Scripted};

@@ -1,6 +1,6 @@
-//! The SQL store: ledger, session registry, commits, journal, leases, tokens and definitions. SQLite serves the
-//! embedded fleet, PostgreSQL a fleet of processes: two implementations of the same ports under the
-//! same contract suites, which share what is pure.
+//! The SQL store: ledger, session registry, commits, journal, leases, tokens, definitions and memories.
+//! SQLite serves the embedded fleet, PostgreSQL a fleet of processes: two implementations of the same
+//! ports under the same contract suites, which share what is pure.
 
 mod accepting;
 mod action_row;
@@ -12,6 +12,7 @@ mod judge;
 mod migrate;
 mod open;
 mod postgres;
+mod remembering;
 mod sqlite;
 
 pub use open::{OpenError, OpenOptions};

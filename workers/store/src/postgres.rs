@@ -16,6 +16,7 @@ mod journal;
 mod leases;
 mod ledger;
 mod link;
+mod memories;
 mod open;
 mod pool;
 mod rows;
@@ -49,6 +50,8 @@ struct Inner {
     writers: Vec<Arc<writer::Writer>>,
     /// Of definitions; it is among `writers` too.
     defining: Arc<writer::Writer>,
+    /// Of memories; likewise.
+    remembering: Arc<writer::Writer>,
     accepts: Queue<accept::Call>,
     commits: [Queue<commit::Call>; COMMIT_WRITERS],
 }
@@ -116,6 +119,7 @@ fn statements() -> Vec<(&'static str, &'static str)> {
         journal::SQL,
         leases::SQL,
         ledger::SQL,
+        memories::SQL,
         open::SQL,
         sessions::SQL,
         tokens::SQL,

@@ -18,6 +18,7 @@ mod header;
 mod journal;
 mod leases;
 mod ledger;
+mod memories;
 mod open;
 mod pack;
 mod reserve;
@@ -79,6 +80,7 @@ fn statements() -> Vec<(&'static str, &'static str)> {
         journal::SQL,
         leases::SQL,
         ledger::SQL,
+        memories::SQL,
         sessions::SQL,
         tokens::SQL,
         open::SQL,

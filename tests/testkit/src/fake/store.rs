@@ -1,5 +1,6 @@
-//! The SQL database as a value: ledger, registry, journal, leases, tokens and definitions under one lock, with
-//! a clock of its own. One store serves a whole fleet and survives every worker of it.
+//! The SQL database as a value: ledger, registry, journal, leases, tokens, definitions and memories
+//! under one lock, with a clock of its own. One store serves a whole fleet and survives every worker
+//! of it.
 
 mod accept;
 mod commits;
@@ -8,6 +9,7 @@ mod inspect;
 mod journal;
 mod leases;
 mod ledger;
+mod memories;
 mod sessions;
 mod state;
 mod tokens;

@@ -11,6 +11,7 @@ use super::{OpenError, OpenOptions, SqliteStore};
 
 mod batches;
 mod full;
+mod memories;
 mod openings;
 mod statements;
 
@@ -75,6 +76,11 @@ async fn leases_contract() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn definitions_contract() {
     contract::definitions::suite(&ports).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn memories_contract() {
+    contract::memories::suite(&ports).await;
 }
 
 #[tokio::test]

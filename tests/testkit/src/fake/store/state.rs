@@ -9,11 +9,13 @@ use domain::ports::{TokenRow, WorkerInfo};
 use schemas::action::{Action, ActionOutcome, ActionType, Lane, NewAction};
 use schemas::definition::DefinitionKind;
 use schemas::id::{ActionId, AgentId, DefinitionId, Epoch, Namespace, SessionId, SessionKey, Shard, WorkerId};
+use schemas::memory::MemoryOwner;
 use schemas::problem::Code;
 use schemas::record::{Entry, JournalRow};
 use schemas::session::SessionRow;
 
 use super::definitions::DefinitionRec;
+use super::memories::Corpus;
 
 /// A ledger row. Without `action` it is the record of a refusal.
 #[derive(Debug, Clone)]
@@ -90,6 +92,7 @@ pub(super) struct State {
     pub effects: BTreeMap<String, (SessionKey, EffectRow)>,
     pub tokens: BTreeMap<String, TokenRow>,
     pub definitions: BTreeMap<(Namespace, DefinitionKind, DefinitionId), DefinitionRec>,
+    pub memories: BTreeMap<MemoryOwner, Corpus>,
     pub commit_log: Vec<Committed>,
     pub claim_log: Vec<Claimed>,
     /// Sessions that had to be made due again, for the oracle alone.
@@ -115,6 +118,7 @@ impl State {
             effects: BTreeMap::new(),
             tokens: BTreeMap::new(),
             definitions: BTreeMap::new(),
+            memories: BTreeMap::new(),
             commit_log: Vec::new(),
             claim_log: Vec::new(),
             rearmed: Vec::new(),
