@@ -136,7 +136,13 @@ impl Memories for Meddled {
         self.store.unembedded(owner, model, after, limit).await
     }
 
-    async fn embed(&self, owner: &MemoryOwner, id: &MemoryId, version: u64, vector: &Embedding) -> Result<bool, Failure> {
+    async fn embed(
+        &self,
+        owner: &MemoryOwner,
+        id: &MemoryId,
+        version: u64,
+        vector: &Embedding,
+    ) -> Result<bool, Failure> {
         self.store.embed(owner, id, version, vector).await
     }
 }

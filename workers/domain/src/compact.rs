@@ -7,7 +7,7 @@
 //! context, one system message that begins with `[Context Summary` stands for all of them.
 //!
 //! A caller writes [`Compacted::archive`] first, then leaves the messages out of the context, then
-//! forgets [`Compacted::forget`]: whatever breaks in between, nothing is lost (invariant C1). If a
+//! forgets [`Compacted::forget`]: whatever breaks in between, nothing is lost. If a
 //! model fails, the caller drops the [`Compaction`]: the history is as it was.
 
 mod batch;

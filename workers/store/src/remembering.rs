@@ -33,7 +33,9 @@ macro_rules! current_columns {
 pub(crate) use current_columns;
 
 pub(crate) fn current(row: &impl Columns) -> Result<Current, Failure> {
-    let hash = |column: &str| row.bytes(column)?.try_into().map_err(|error| bad_value(column, error));
+    let hash = |column: &str| -> Result<[u8; 32], Failure> {
+        row.bytes(column)?.try_into().map_err(|error| bad_value(column, error))
+    };
     Ok(Current {
         id: id(row, "id")?,
         version: count(row, "version")?,

@@ -134,7 +134,8 @@ async fn a_write_is_readable_at_once(ports: &Ports) {
 
 async fn a_label_is_there_once(ports: &Ports) {
     let owner = owner("writer");
-    let labelled = |name: &str, label: &str, content: &str| NewMemory { label: Some(label.into()), ..new(name, content) };
+    let labelled =
+        |name: &str, label: &str, content: &str| NewMemory { label: Some(label.into()), ..new(name, content) };
     write(ports, &owner, &labelled("m1", "plan", "one")).await;
     let again = write(ports, &owner, &labelled("m2", "plan", "two")).await;
     assert_eq!(again, done(MemoryChange::Updated, "m1", 2), "the memory of the label is written");

@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use domain::failure::Failure;
 use domain::ports::Embedder;
 
-const DIMENSIONS: usize = 64;
+const DIMENSIONS: usize = 1_024;
 
 #[derive(Debug, Default)]
 struct State {
@@ -45,9 +45,10 @@ impl WordEmbedder {
     pub fn vector(&self, text: &str) -> Vec<f32> {
         let mut vector = vec![0.0; DIMENSIONS];
         for word in text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()) {
-            let hash = self.model.bytes().chain(word.to_lowercase().bytes()).fold(0xcbf2_9ce4_8422_2325u64, |hash, byte| {
-                (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
-            });
+            let hash =
+                self.model.bytes().chain(word.to_lowercase().bytes()).fold(0xcbf2_9ce4_8422_2325u64, |hash, byte| {
+                    (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+                });
             vector[(hash % DIMENSIONS as u64) as usize] += 1.0;
         }
         vector

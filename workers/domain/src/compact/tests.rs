@@ -8,7 +8,14 @@ use super::*;
 use crate::chat::{Part, Role, ToolCall};
 
 fn settings(chunk_size: u32, keep_recent: u32) -> CompactionSettings {
-    CompactionSettings { enabled: true, chunk_size, keep_recent, max_summary_tokens: 1_024, clip_first: 2, clip_last: 2 }
+    CompactionSettings {
+        enabled: true,
+        chunk_size,
+        keep_recent,
+        max_summary_tokens: 1_024,
+        clip_first: 2,
+        clip_last: 2,
+    }
 }
 
 fn history(count: usize) -> Vec<Entry> {
@@ -103,7 +110,10 @@ fn old_messages_become_batches_and_the_newest_stay() {
     let summary = done.context[0].plain_text();
     assert!(done.context[0].role == Role::System && summary.starts_with("[Context Summary: 45 earlier messages"));
     assert!(summary.contains("s1") && summary.contains("s3") && !summary.contains("left out"));
-    assert_eq!(done.context[1..].iter().map(Message::plain_text).collect::<Vec<_>>(), ["m45", "m46", "m47", "m48", "m49"]);
+    assert_eq!(
+        done.context[1..].iter().map(Message::plain_text).collect::<Vec<_>>(),
+        ["m45", "m46", "m47", "m48", "m49"]
+    );
     assert_eq!((done.statistics.batches_created, done.statistics.messages_compressed), (3, 45));
 }
 
@@ -124,8 +134,8 @@ fn a_second_compaction_replaces_the_first_summary_and_folds_it_in() {
     let (first, _) = run(job(history(30), settings(20, 5)));
     let known = batches_after(&first, &[]);
     let at = |n: usize| Entry { at_ms: 30_000 + 1_000 * n as i64, message: Message::text(Role::User, format!("n{n}")) };
-    let again: Vec<Entry> = first.context.iter().map(|m| Entry { at_ms: 29_000, message: m.clone() })
-        .chain((0..10).map(at)).collect();
+    let again: Vec<Entry> =
+        first.context.iter().map(|m| Entry { at_ms: 29_000, message: m.clone() }).chain((0..10).map(at)).collect();
     let (second, prompts) = run(Job { batches: known.clone(), ..job(again, settings(20, 5)) });
     assert_eq!(prompts.len(), 1);
     assert!(prompts[0].contains("Summary so far:\ns2") && !prompts[0].contains("[Context Summary"));
@@ -205,7 +215,8 @@ fn what_lies_between_is_said_to_be_in_memory() {
 #[test]
 fn a_result_stays_with_its_call() {
     let mut messages = history(12);
-    let call = ToolCall { id: "t".into(), name: "look".into(), input: serde_json::json!({}), invalid: None, signature: None };
+    let call =
+        ToolCall { id: "t".into(), name: "look".into(), input: serde_json::json!({}), invalid: None, signature: None };
     messages[6].message = Message::new(Role::Assistant, vec![Part::ToolCall(call)]);
     messages[7].message = Message::new(Role::Tool, vec![Part::tool_result("t", "seen", false)]);
     messages[8].message = Message::new(Role::User, vec![Part::tool_result("t", "seen", false)]);
@@ -223,7 +234,8 @@ fn a_blank_summary_ends_it() {
 
 #[test]
 fn what_is_said_cannot_pretend_to_be_the_template() {
-    let text = prompt::fill("{persona}|{existing_summary}|{messages}", "{messages}", "{persona}", "x {existing_summary}");
+    let text =
+        prompt::fill("{persona}|{existing_summary}|{messages}", "{messages}", "{persona}", "x {existing_summary}");
     assert_eq!(text, "{messages}|{persona}|x {existing_summary}");
     assert_eq!(prompt::fill("no places", "a", "b", "c"), "no places");
 }

@@ -150,8 +150,7 @@ fn vectors_of_another_model_are_not_compared() {
     let bytes = to_bytes(&[1.0, 0.0]);
     let query = query("apple", Some(&[1.0, 0.0]));
     let mut search = Search::new(&query);
-    let traits =
-        Traits { tier: MemoryTier::Core, kind: "k", significance: 0.5, metadata: "{}", updated_at_ms: 1 };
+    let traits = Traits { tier: MemoryTier::Core, kind: "k", significance: 0.5, metadata: "{}", updated_at_ms: 1 };
     for (name, content) in [("said", "an apple"), ("unsaid", "a pear")] {
         let embedding = Some(("another", &bytes[..]));
         search.see(&Scanned { id: &id(name), traits, label: None, content, embedding });
@@ -214,11 +213,8 @@ fn the_newest_version_wins_and_a_deletion_hides() {
 
 #[test]
 fn blocks_are_chosen_by_significance_and_shown_by_title() {
-    let named = |name: &str, tier, significance| Memory {
-        label: Some(name.into()),
-        significance,
-        ..memory(name, tier, name)
-    };
+    let named =
+        |name: &str, tier, significance| Memory { label: Some(name.into()), significance, ..memory(name, tier, name) };
     let large = Memory { content: "x".repeat(MEMORY_BLOCKS_BYTES_MAX), ..named("zz", MemoryTier::Core, 0.1) };
     let rows = [
         named("user", MemoryTier::Core, 0.9),
@@ -294,7 +290,8 @@ proptest! {
             let (name, version) = (id(&format!("m{which}")), versions[usize::from(which)]);
             let row = (!deletes).then_some(version);
             truth.insert(name.clone(), row);
-            if is_fresh { &mut fresh } else { &mut archived }.push(Versioned { id: name, version, row });
+            let log = if is_fresh { &mut fresh } else { &mut archived };
+            log.push(Versioned { id: name, version, row });
         }
         let wanted: Vec<_> = truth.into_iter().filter_map(|(id, row)| Some((id, row?))).collect();
         prop_assert_eq!(union(fresh, archived), wanted);

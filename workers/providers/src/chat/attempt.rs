@@ -49,7 +49,8 @@ pub(super) async fn make(
     prepared: &Prepared,
     mut emission: Emission<'_>,
 ) -> Result<ChatReply, CallError> {
-    let reply = answer(net, endpoint, prepared, &mut emission).await.map_err(|error| exchange::hide(error, endpoint))?;
+    let reply =
+        answer(net, endpoint, prepared, &mut emission).await.map_err(|error| exchange::hide(error, endpoint))?;
     emission.complete();
     Ok(reply)
 }

@@ -73,9 +73,9 @@ impl EmbeddingConfig {
         }
         let in_variable = config.settings.api_key_env.as_deref().and_then(|variable| Secret::new(&set(variable)?));
         config.key = match (in_variable, &config.settings.api_key_file) {
-            (None, Some(path)) => key_in(path)
-                .map_err(|problem| config.problems.push(format!("embedding.api_key_file: {problem}")))
-                .ok(),
+            (None, Some(path)) => {
+                key_in(path).map_err(|problem| config.problems.push(format!("embedding.api_key_file: {problem}"))).ok()
+            }
             (key, _) => key,
         };
         config

@@ -91,7 +91,9 @@ mod tests {
 
     #[test]
     fn short_numbers_are_read() {
-        for (bits, number) in [(0, 0.0), (0x3c00, 1.0), (0xc000, -2.0), (0x0001, 2f32.powi(-24)), (0x3555, 0.333_251_95)] {
+        for (bits, number) in
+            [(0, 0.0), (0x3c00, 1.0), (0xc000, -2.0), (0x0001, 2f32.powi(-24)), (0x3555, 0.333_251_95)]
+        {
             assert_eq!(half(bits), number);
         }
         assert!(half(0x7c00).is_infinite() && half(0x7e00).is_nan());

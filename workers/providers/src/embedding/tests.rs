@@ -76,7 +76,8 @@ fn paraphrases_are_found() {
 
 #[test]
 fn a_text_has_one_vector_of_length_one() {
-    for text in ["a", "Hello, World!", "多言語 テスト", "ÀÉÎõü naïve", "🙂 smile", "mixed\tspaces\n\nhere"] {
+    for text in ["a", "Hello, World!", "多言語 テスト", "ÀÉÎõü naïve", "🙂 smile", "mixed\tspaces\n\nhere"]
+    {
         let vector = MODEL.vector(text);
         assert!((cosine(&vector, &vector) - 1.0).abs() < 1e-5, "{text}");
         assert_eq!(vector, StaticEmbedder::load().vector(text), "{text}");
@@ -86,11 +87,16 @@ fn a_text_has_one_vector_of_length_one() {
 #[test]
 fn case_accents_and_invisible_characters_do_not_matter() {
     let plain = MODEL.vector("the cafe in zurich");
-    for same in ["The CAFÉ in Zürich", "the cafe\u{301} in zu\u{308}rich", "the\u{200B} ca\u{AD}fe  in\u{A0}zurich\u{0}"] {
+    for same in
+        ["The CAFÉ in Zürich", "the cafe\u{301} in zu\u{308}rich", "the\u{200B} ca\u{AD}fe  in\u{A0}zurich\u{0}"]
+    {
         assert_eq!(MODEL.vector(same), plain, "{same:?}");
     }
     // A composed syllable and its letters are the same.
-    assert_eq!(MODEL.vector("한국어"), MODEL.vector("\u{1112}\u{1161}\u{11AB}\u{1100}\u{116E}\u{11A8}\u{110B}\u{1165}"));
+    assert_eq!(
+        MODEL.vector("한국어"),
+        MODEL.vector("\u{1112}\u{1161}\u{11AB}\u{1100}\u{116E}\u{11A8}\u{110B}\u{1165}")
+    );
 }
 
 #[test]

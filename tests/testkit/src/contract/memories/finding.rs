@@ -69,7 +69,8 @@ async fn filters_narrow(ports: &Ports) {
     ] {
         let metadata = json!({"conversation_id": conversation}).as_object().cloned().expect("an object");
         let significance = if name == "d" { 0.9 } else { 0.5 };
-        write(ports, &owner, &NewMemory { tier, kind: kind.into(), metadata, significance, ..new(name, "apple") }).await;
+        write(ports, &owner, &NewMemory { tier, kind: kind.into(), metadata, significance, ..new(name, "apple") })
+            .await;
     }
     let conversation = json!({"conversation_id": "c1"}).as_object().cloned().expect("an object");
     let all = MemoryFilter::default;

@@ -154,7 +154,8 @@ impl Memories for MemStore {
         live.retain(|rec| floor_ms.is_none_or(|floor| rec.memory.updated_at_ms > floor));
         let mut search = Search::new(query);
         for rec in &live {
-            let stored = rec.embedding.as_ref().map(|embedding| (embedding.model.as_str(), to_bytes(&embedding.vector)));
+            let stored =
+                rec.embedding.as_ref().map(|embedding| (embedding.model.as_str(), to_bytes(&embedding.vector)));
             let content = &rec.memory.content;
             search.see(&Scanned {
                 id: &rec.memory.id,

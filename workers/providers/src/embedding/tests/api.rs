@@ -56,7 +56,8 @@ async fn a_busy_server_is_asked_again_and_a_refusal_is_not() {
     let busy = Say::Answer(503, "retry-after-ms: 1\r\n", String::new());
     let server = FakeServer::start(vec![busy, answer(&[(0, &[1.0])])]).await;
     assert_eq!(of(&server.url, None).embed(&["x"]).await.expect("vectors"), [vec![1.0]]);
-    let refusal = format!(r#"{{"error":{{"message":"Incorrect API key provided: {KEY}","type":"invalid_request_error"}}}}"#);
+    let refusal =
+        format!(r#"{{"error":{{"message":"Incorrect API key provided: {KEY}","type":"invalid_request_error"}}}}"#);
     let server = FakeServer::start(vec![Say::Answer(401, "", refusal)]).await;
     let failure = of(&server.url, None).embed(&["x"]).await.expect_err("refused");
     assert!(!failure.retriable && !failure.message.contains(KEY), "{failure}");

@@ -6,15 +6,15 @@ use crate::remembering::{current_columns, memory_columns};
 /// Held to the end of the transaction. No id holds a slash.
 pub(super) const LOCK: &str =
     "SELECT pg_advisory_xact_lock(hashtextextended('stepfleet memories ' || $1 || '/' || $2, 0))";
-pub(super) const OF_ID: &str =
-    concat!(current_columns!(), "WHERE m.namespace = $1 AND m.agent_id = $2 AND m.id = $3");
+pub(super) const OF_ID: &str = concat!(current_columns!(), "WHERE m.namespace = $1 AND m.agent_id = $2 AND m.id = $3");
 pub(super) const OF_LABEL: &str =
     concat!(current_columns!(), "WHERE m.namespace = $1 AND m.agent_id = $2 AND m.label = $3");
 /// `$15` keeps the vector that is there.
 pub(super) const PUT: &str = concat!(
     "INSERT INTO memories AS m (namespace, agent_id, id, version, label, tier, type, significance, metadata, content,
         content_ref, content_hash, body_hash, embedding, embedding_model, created_at_ms, updated_at_ms)
-    SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $16, clock.now, clock.now
+    SELECT $1::text, $2::text, $3::text, $4::int8, $5::text, $6::text, $7::text, $8::float8, $9::text, $10::text,
+        $11::text, $12::bytea, $13::bytea, $14::bytea, $16::text, clock.now, clock.now
     FROM (SELECT ",
     now!(),
     " AS now) AS clock

@@ -128,12 +128,7 @@ async fn embed(
     Ok(())
 }
 
-async fn store(
-    connection: &mut PgConnection,
-    owner: &MemoryOwner,
-    new: &NewMemory,
-    put: &Put,
-) -> Result<(), Trouble> {
+async fn store(connection: &mut PgConnection, owner: &MemoryOwner, new: &NewMemory, put: &Put) -> Result<(), Trouble> {
     let id = &put.done.id;
     let (content, is_whole) = inline(&new.content);
     let blob_id = blob_id(owner, id);
