@@ -140,6 +140,10 @@ id_type!(
     DefinitionId
 );
 id_type!(
+    /// Something that an agent remembers; unique among the memories of its agent.
+    MemoryId
+);
+id_type!(
     /// One process start of a worker. A restart is another worker (DESIGN 4).
     WorkerId
 );

@@ -17,6 +17,7 @@ mod journal;
 mod leases;
 mod ledger;
 mod link;
+mod memories;
 mod open;
 mod operations;
 mod pool;
@@ -54,6 +55,8 @@ struct Inner {
     defining: Arc<writer::Writer>,
     /// Of conversations and results; it is among `writers` too.
     talking: Arc<writer::Writer>,
+    /// Of memories; likewise.
+    remembering: Arc<writer::Writer>,
     accepts: Queue<accept::Call>,
     commits: [Queue<commit::Call>; COMMIT_WRITERS],
 }
@@ -122,6 +125,7 @@ fn statements() -> Vec<(&'static str, &'static str)> {
         journal::SQL,
         leases::SQL,
         ledger::SQL,
+        memories::SQL,
         open::SQL,
         operations::SQL,
         sessions::SQL,

@@ -125,6 +125,11 @@ async fn talk_contract() {
     contract::talk::suite(&ports).await;
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn memories_contract() {
+    contract::memories::suite(&ports).await;
+}
+
 #[tokio::test]
 async fn tokens_contract() {
     contract::tokens::suite(&ports).await;

@@ -11,6 +11,7 @@ use super::{OpenError, OpenOptions, SqliteStore};
 
 mod batches;
 mod full;
+mod memories;
 mod openings;
 mod statements;
 
@@ -90,6 +91,11 @@ async fn operations_contract() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn talk_contract() {
     contract::talk::suite(&ports).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn memories_contract() {
+    contract::memories::suite(&ports).await;
 }
 
 #[tokio::test]

@@ -63,6 +63,12 @@ async fn orders_come_from_indexes() {
         "sessions::agents",
         "sessions::due",
         "definitions::versions",
+        "memories::floor",
+        "memories::scan",
+        "memories::recent",
+        "memories::recent_of_tier",
+        "memories::recent_of_type",
+        "memories::unembedded",
     ];
     for (name, sql) in statements().into_iter().filter(|(name, _)| ordered.contains(name)) {
         let explain = format!("EXPLAIN QUERY PLAN {sql}");
