@@ -13,6 +13,7 @@ mod ingress;
 mod lists;
 mod namespaces;
 mod publish;
+mod serve;
 mod shell;
 mod socket;
 mod steps;

@@ -114,6 +114,12 @@ pub const STREAM_HEARTBEAT_MS: u64 = 15_000;
 pub const STREAM_POLL_MS: u64 = 5_000;
 /// A client that takes nothing for this long is sent away; it comes back with its cursor.
 pub const STREAM_STALL_MS: u64 = 30_000;
+/// How long a client may take to send the head of a request, and how long a connection may stay
+/// without one. Bodies and answers have the bound of their request.
+pub const HEADER_READ_MS_MAX: u64 = 30_000;
+/// Open connections of the gateway; more wait to be let in.
+pub const CONNECTIONS_MAX: usize = 16_384;
+const _: () = assert!(STREAMS_MAX < CONNECTIONS_MAX);
 /// Longest handling of a request that is not a stream.
 pub const REQUEST_MS_MAX: u64 = 30_000;
 
