@@ -11,6 +11,7 @@ mod fleet;
 mod hostile;
 mod ingress;
 mod lists;
+mod names;
 mod namespaces;
 mod publish;
 mod serve;
