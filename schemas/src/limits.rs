@@ -42,6 +42,8 @@ const _: () = assert!(2 * GUIDANCE_WAITING_MAX <= INBOX_ACTIONS_MAX);
 pub const DELIVERIES_MAX: usize = 1024;
 /// Sessions that one worker keeps in memory.
 pub const LIVE_SESSIONS_MAX: usize = 16_384;
+/// Heavy decisions of one worker at a time, each on a thread of its own; more of them wait.
+pub const HEAVY_DECISIONS_MAX: usize = 4;
 /// An idle session leaves memory after this time.
 pub const IDLE_EVICT_MS: u64 = 5_000;
 

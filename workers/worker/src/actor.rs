@@ -2,6 +2,7 @@
 //! its commits as long as nothing leaves the process (DESIGN 5).
 
 mod commit;
+mod decide;
 mod load;
 mod step;
 mod wait;
@@ -180,3 +181,6 @@ impl Live {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

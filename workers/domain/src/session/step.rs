@@ -1,17 +1,19 @@
 //! One step: what it is given, and what it leaves behind.
 
+use std::sync::Arc;
+
 use schemas::action::{Action, ActionType};
 use schemas::frame::{FrameIn, FrameOut};
 use schemas::json::Json;
 use schemas::limits::{DATA_BYTES_MAX, ERROR_CHARS_MAX, STATE_BYTES_MAX, TEXT_BYTES_MAX};
 use schemas::problem::Code;
 use schemas::record::{StepRecord, StepStatus};
-use schemas::session::{Cause, SessionStatus, StopReason};
+use schemas::session::{Cause, SessionSpec, SessionStatus, StopReason};
 use serde_json::{Value, json};
 
 use super::Session;
 use crate::effect::Outcome;
-use crate::moniker::{Arrival, ArrivalKind, Decision, StepInput};
+use crate::moniker::{Arrival, ArrivalKind, Decision, Moniker, StepInput};
 
 /// A step that has begun. The frame holds the session's state while it runs.
 #[derive(Debug)]
@@ -23,6 +25,28 @@ pub struct StepStart {
     guidance: Option<Json>,
     arrival: Option<Arrival>,
     arrival_seq: Option<u64>,
+}
+
+/// Asks the moniker of a session, apart from the session: a decision may be made elsewhere.
+pub struct Decider {
+    moniker: &'static dyn Moniker,
+    spec: Arc<SessionSpec>,
+}
+
+impl Decider {
+    /// See [`Moniker::decide`]; with the outcomes so far.
+    pub fn decide(&self, start: &StepStart, outcomes: &[Outcome]) -> Decision {
+        self.moniker.decide(&self.input(start, outcomes))
+    }
+
+    /// See [`Moniker::is_heavy`].
+    pub fn is_heavy(&self, start: &StepStart, outcomes: &[Outcome]) -> bool {
+        self.moniker.is_heavy(&self.input(start, outcomes))
+    }
+
+    fn input<'i>(&'i self, start: &'i StepStart, outcomes: &'i [Outcome]) -> StepInput<'i> {
+        StepInput { frame: &start.frame, spec: &self.spec, arrival: start.arrival.as_ref(), outcomes }
+    }
 }
 
 /// How a step ended, for the caller's log and metrics.
@@ -56,14 +80,9 @@ impl Session {
         }
     }
 
-    /// Asks the moniker, with the outcomes so far.
-    pub fn decide(&self, start: &StepStart, outcomes: &[Outcome]) -> Decision {
-        self.moniker.decide(&StepInput {
-            frame: &start.frame,
-            spec: &self.spec,
-            arrival: start.arrival.as_ref(),
-            outcomes,
-        })
+    /// Who decides on the steps of this session.
+    pub fn decider(&self) -> Decider {
+        Decider { moniker: self.moniker, spec: self.spec.clone() }
     }
 
     /// The step did not happen: everything is as before.
