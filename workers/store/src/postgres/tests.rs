@@ -17,6 +17,7 @@ mod collisions;
 mod openings;
 mod outages;
 mod statements;
+mod tls;
 
 struct SystemClock;
 
