@@ -70,8 +70,8 @@ pub(super) const COMMIT: &str = concat!(
         ON CONFLICT (namespace, session_id, effect_key) DO UPDATE
             SET state = excluded.state, settled_at_ms = excluded.settled_at_ms WHERE effects.state <> 'settled'
     )
-    SELECT place, seq, shard, NULL AS owner, NULL AS epoch FROM placed
-    UNION ALL SELECT k.place, h.seq, k.shard, NULL, NULL FROM kept AS k JOIN held AS h ON h.shard = k.shard
+    SELECT place, seq, shard, NULL::text AS owner, NULL::int8 AS epoch FROM placed
+    UNION ALL SELECT k.place, h.seq, k.shard, NULL::text, NULL::int8 FROM kept AS k JOIN held AS h ON h.shard = k.shard
     UNION ALL SELECT NULL, NULL, shard, owner, epoch FROM held"
 );
 
