@@ -148,6 +148,16 @@ id_type!(
     WorkerId
 );
 
+impl SessionId {
+    /// Names that stand in the place of a session's id in the paths of the API: a session of such a
+    /// name could never be read.
+    pub const RESERVED: &[&str] = &["bulk"];
+
+    pub fn is_reserved(&self) -> bool {
+        Self::RESERVED.contains(&self.as_str())
+    }
+}
+
 impl Namespace {
     /// The namespace of a fresh installation.
     pub fn default_ns() -> Self {

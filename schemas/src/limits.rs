@@ -42,6 +42,8 @@ const _: () = assert!(2 * GUIDANCE_WAITING_MAX <= INBOX_ACTIONS_MAX);
 pub const DELIVERIES_MAX: usize = 1024;
 /// Sessions that one worker keeps in memory.
 pub const LIVE_SESSIONS_MAX: usize = 16_384;
+/// Heavy decisions of one worker at a time, each on a thread of its own; more of them wait.
+pub const HEAVY_DECISIONS_MAX: usize = 4;
 /// An idle session leaves memory after this time.
 pub const IDLE_EVICT_MS: u64 = 5_000;
 
@@ -117,6 +119,12 @@ pub const STREAM_STALL_MS: u64 = 30_000;
 /// News of a conversation kept for a stream that is slow to take them; one that lags more is told
 /// so, and reads the log.
 pub const NEWS_KEPT_MAX: usize = 1_024;
+/// How long a client may take to send the head of a request, and how long a connection may stay
+/// without one. Bodies and answers have the bound of their request.
+pub const HEADER_READ_MS_MAX: u64 = 30_000;
+/// Open connections of the gateway; more wait to be let in.
+pub const CONNECTIONS_MAX: usize = 16_384;
+const _: () = assert!(STREAMS_MAX < CONNECTIONS_MAX);
 /// Longest handling of a request that is not a stream.
 pub const REQUEST_MS_MAX: u64 = 30_000;
 

@@ -12,6 +12,7 @@ pub mod definition;
 pub mod digest;
 pub mod effect;
 pub mod failure;
+pub mod fleet_time;
 pub mod invariant;
 pub mod memory;
 pub mod moniker;

@@ -8,7 +8,7 @@ use schemas::limits::{SHARDS_DEFAULT, SHARDS_MAX};
 use sqlx::{Connection, PgConnection};
 
 use super::connect::{Address, connect};
-use super::failure::{code, is_lost};
+use super::failure::{code, is_lost, is_untrusted};
 use super::link::Link;
 use super::pool::Pool;
 use super::rows::now;
@@ -165,6 +165,7 @@ fn open_error(place: String, error: sqlx::Error) -> OpenError {
     match code.as_deref() {
         Some("28000" | "28P01" | "42501") => OpenError::NotAllowed { place, detail },
         Some("3D000") => OpenError::NoDatabase { place },
+        _ if is_untrusted(&error) => OpenError::Untrusted { place, detail },
         _ if is_lost(&error) => OpenError::Unreachable { place, detail },
         _ => OpenError::Refused { place, detail },
     }
