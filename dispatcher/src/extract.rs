@@ -32,6 +32,26 @@ where
     }
 }
 
+/// The two ids in the path.
+#[derive(Debug)]
+pub struct PathIds<A, B>(pub A, pub B);
+
+impl<S, A, B> FromRequestParts<S> for PathIds<A, B>
+where
+    S: Send + Sync,
+    A: FromStr<Err = IdError>,
+    B: FromStr<Err = IdError>,
+{
+    type Rejection = Refused;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Refused> {
+        let path: Result<Path<(String, String)>, PathRejection> = Path::from_request_parts(parts, state).await;
+        let Path((one, two)) = path.map_err(|_| Refused::field("id", "in the path must be ids in UTF-8"))?;
+        let wrong = |error: IdError| Refused::field("id", format!("in the path {error}"));
+        Ok(Self(one.parse().map_err(wrong)?, two.parse().map_err(wrong)?))
+    }
+}
+
 /// The id and the version in the path.
 #[derive(Debug)]
 pub struct PathVersion {

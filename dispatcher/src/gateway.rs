@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::{Duration, UNIX_EPOCH};
 
 use domain::ports::{
-    Archive, Clock, DeadLetters, Definitions, Effects, Journal, Leases, Ledger, Live, Operations, Queue, Sessions,
-    Tokens,
+    Archive, Clock, Conversations, DeadLetters, Definitions, Effects, Journal, Leases, Ledger, Live, Operations, Queue,
+    Sessions, Tokens,
 };
 use host::secret::Secret;
 use schemas::action::Action;
@@ -29,6 +29,7 @@ pub struct Deps {
     pub leases: Arc<dyn Leases>,
     pub tokens: Arc<dyn Tokens>,
     pub definitions: Arc<dyn Definitions>,
+    pub conversations: Arc<dyn Conversations>,
     pub operations: Arc<dyn Operations>,
     pub queue: Arc<dyn Queue>,
     pub dead: Arc<dyn DeadLetters>,

@@ -3,7 +3,8 @@
 //! It knows ports only. [`app`] makes the router and starts the tasks behind it: the publisher and
 //! sweeper of accepted actions, the intake of messages of other programs, and the refresher of
 //! tokens. Reading order: [`routes`] (the table of all routes), `api` (one file per subject),
-//! `submit` (how an action gets in), `stream` (how committed events get out).
+//! `submit` (how an action gets in), `stream` (how committed events get out), `talk` and `follow` (the
+//! same for conversations).
 
 mod answer;
 mod api;
@@ -13,17 +14,20 @@ mod bulk;
 mod caller;
 mod define;
 mod extract;
+mod follow;
 mod gateway;
 mod ingress;
 mod openapi;
 mod params;
 mod publisher;
 mod routes;
+mod seats;
 mod serve;
 mod shell;
 mod stream;
 mod submit;
 mod sweeper;
+mod talk;
 mod views;
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use axum::http::header;
 use axum::response::IntoResponse;
 use axum::routing::get;
 use schemas::problem::Code;
-use schemas::{action, api, definition, event, frame, problem, record, request, session};
+use schemas::{action, api, conversation, definition, event, frame, problem, record, request, session};
 use utoipa::openapi::content::Content;
 use utoipa::openapi::path::{HttpMethod, Operation, OperationBuilder, Parameter, ParameterBuilder, ParameterIn};
 use utoipa::openapi::request_body::RequestBodyBuilder;
@@ -52,6 +52,31 @@ use crate::routes::{self, Param, Route, Verb};
         api::FieldChange,
         api::DefinitionItem,
         api::DefinitionsAnswer,
+        conversation::NewConversationBody,
+        conversation::ConversationPatch,
+        conversation::JoinBody,
+        conversation::PostBody,
+        conversation::ApprovalBody,
+        conversation::ClientFrame,
+        conversation::ConversationView,
+        conversation::ConversationPage,
+        conversation::ConversationDetail,
+        conversation::ConversationCreated,
+        conversation::ParticipantView,
+        conversation::ParticipantPage,
+        conversation::JoinAnswer,
+        conversation::MessageView,
+        conversation::MessagePage,
+        conversation::PostAnswer,
+        conversation::TurnView,
+        conversation::TurnPage,
+        conversation::TurnDetail,
+        conversation::MoveView,
+        conversation::MovePage,
+        conversation::OperationView,
+        conversation::OperationPage,
+        conversation::ApprovalAnswer,
+        conversation::ConversationFrame,
         definition::DefinitionKind,
         definition::Library,
         definition::Project,
@@ -122,6 +147,8 @@ pub fn describe() -> openapi::OpenApi {
         let method = match route.verb {
             Verb::Get => HttpMethod::Get,
             Verb::Post => HttpMethod::Post,
+            Verb::Patch => HttpMethod::Patch,
+            Verb::Delete => HttpMethod::Delete,
         };
         description.paths.add_path_operation(route.path, vec![method], operation(&route));
     }
@@ -191,7 +218,7 @@ fn good(media_type: &str, schema: Option<&str>) -> Response {
         None if media_type == "application/json" => Content::new(Some(RefOr::T(Schema::Object(Object::new())))),
         None => Content::new(Some(String::schema())),
     };
-    let media_type = if schema == Some("StreamEvent") { "text/event-stream" } else { media_type };
+    let media_type = if matches!(schema, Some("StreamEvent" | "ConversationFrame")) { "text/event-stream" } else { media_type };
     ResponseBuilder::new().description("Done").content(media_type, content).build()
 }
 
@@ -239,10 +266,6 @@ fn tag(path: &str) -> &str {
 
 /// `get_api_sessions_id_why`.
 fn operation_id(route: &Route) -> String {
-    let verb = match route.verb {
-        Verb::Get => "get",
-        Verb::Post => "post",
-    };
     let words = route.path.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !word.is_empty());
-    std::iter::once(verb).chain(words).collect::<Vec<_>>().join("_")
+    std::iter::once(route.verb.as_str()).chain(words).collect::<Vec<_>>().join("_")
 }

@@ -17,6 +17,20 @@ use crate::{api, openapi, shell};
 pub enum Verb {
     Get,
     Post,
+    Patch,
+    Delete,
+}
+
+impl Verb {
+    /// As in `/openapi.json`.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Get => "get",
+            Self::Post => "post",
+            Self::Patch => "patch",
+            Self::Delete => "delete",
+        }
+    }
 }
 
 /// A query or header parameter, for the description.
@@ -53,6 +67,14 @@ impl Route {
 
     pub fn post(path: &'static str, handler: MethodRouter<Gateway>) -> Self {
         Self::new(Verb::Post, path, handler)
+    }
+
+    pub fn patch(path: &'static str, handler: MethodRouter<Gateway>) -> Self {
+        Self::new(Verb::Patch, path, handler)
+    }
+
+    pub fn delete(path: &'static str, handler: MethodRouter<Gateway>) -> Self {
+        Self::new(Verb::Delete, path, handler)
     }
 
     fn new(verb: Verb, path: &'static str, handler: MethodRouter<Gateway>) -> Self {
@@ -142,6 +164,9 @@ pub fn table() -> Vec<Route> {
         api::control::routes(),
         api::sessions::routes(),
         api::agents::routes(),
+        api::conversations::routes(),
+        api::turns::routes(),
+        api::operations::routes(),
         api::definitions::routes(),
         api::steps::routes(),
         api::events::routes(),

@@ -56,10 +56,10 @@ pub struct Stream {
 }
 
 /// Counts an open stream for as long as it lives.
-struct Open(#[expect(dead_code, reason = "held for its drop")] OwnedSemaphorePermit);
+pub struct Open(#[expect(dead_code, reason = "held for its drop")] OwnedSemaphorePermit);
 
 impl Open {
-    fn new(streams: &Arc<Semaphore>) -> Answer<Self> {
+    pub fn new(streams: &Arc<Semaphore>) -> Answer<Self> {
         let Ok(permit) = streams.clone().try_acquire_owned() else {
             return Err(Refused::new(
                 Code::TooManyRequests,
@@ -94,7 +94,7 @@ pub async fn open(
 }
 
 /// A reconnecting browser sends `Last-Event-ID`, which is newer than the address it repeats.
-fn cursor(headers: &HeaderMap, params: &mut Params) -> Answer<u64> {
+pub fn cursor(headers: &HeaderMap, params: &mut Params) -> Answer<u64> {
     // The guard has taken it already.
     params.text("token");
     let after = params.whole("after", 0, i64::MAX as u64);

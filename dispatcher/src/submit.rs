@@ -11,7 +11,8 @@ use domain::ports::{Refusal, Verdict};
 use host::trace::{self, Stage};
 use schemas::action::{Action, ActionType, Lane, NewAction};
 use schemas::api::AcceptedBody;
-use schemas::id::{ActionId, SessionKey};
+use schemas::conversation::OperationKind;
+use schemas::id::{ActionId, OperationId, SessionKey};
 use schemas::limits::GUIDANCE_WAITING_MAX;
 use schemas::problem::{Code, Problem};
 use schemas::session::SessionRow;
@@ -50,18 +51,40 @@ async fn try_submit(
     }
     let new = action::parse(body, context(gateway, caller, idempotency_key(headers)?))?;
     check(gateway, &new).await?;
+    // Spans of the client's own trace are found by this.
+    let client = headers.get("traceparent").and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let body = accept(gateway, new, begun, client).await?;
+    Ok((StatusCode::ACCEPTED, Json(body)))
+}
+
+/// Accepts a checked action, and sends it on its way if it is new.
+pub async fn accept(
+    gateway: &Gateway,
+    new: NewAction,
+    begun: Option<SystemTime>,
+    client: &str,
+) -> Answer<AcceptedBody> {
     let action_id = new.action_id.clone();
     let verdicts = gateway.ledger.accept(vec![new]).await.map_err(|failure| unanswered(&action_id, failure))?;
     let verdict = verdicts.into_iter().next();
     let verdict = verdict.ok_or_else(|| Refused::new(Code::Internal, "The ledger gave no verdict."))?;
-    let (accepted, body) = settle(&action_id, verdict)?;
+    send_on(gateway, &action_id, verdict, begun, client).await
+}
+
+/// What a verdict means for the client; a new action is put on its way.
+pub async fn send_on(
+    gateway: &Gateway,
+    action_id: &ActionId,
+    verdict: Verdict,
+    begun: Option<SystemTime>,
+    client: &str,
+) -> Answer<AcceptedBody> {
+    let (accepted, body) = settle(action_id, verdict)?;
     if let Some(action) = accepted {
-        // Spans of the client's own trace are found by this.
-        let client = headers.get("traceparent").and_then(|value| value.to_str().ok()).unwrap_or_default();
         accepted_at(begun, &action, client);
         publish(gateway, action).await;
     }
-    Ok((StatusCode::ACCEPTED, Json(body)))
+    Ok(body)
 }
 
 /// What the parser needs besides the body.
@@ -145,7 +168,26 @@ pub fn with_remedy(code: Code, detail: &str) -> String {
 /// What is refused before the ledger sees it.
 pub async fn check(gateway: &Gateway, new: &NewAction) -> Answer<()> {
     check_input(gateway, new).await?;
+    check_result(gateway, new).await?;
     check_guidance(gateway, new).await
+}
+
+/// What a person was asked is answered where the answer is bound to the arguments, and nowhere else.
+async fn check_result(gateway: &Gateway, new: &NewAction) -> Answer<()> {
+    if new.kind != ActionType::ToolResult {
+        return Ok(());
+    }
+    let payload = new.payload.to_value();
+    let Some(Ok(id)) = payload["operation_id"].as_str().map(OperationId::parse) else { return Ok(()) };
+    match gateway.operations.operation(&new.namespace, &id).await? {
+        Some(row) if row.operation.kind == OperationKind::Approval => {
+            let detail = format!(
+                "{id} waits for a person: POST /api/operations/{id}/approve or /deny, with a token of scope operate."
+            );
+            Err(Refused::new(Code::NoOpenOperation, detail))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Input that the moniker would never take is refused here, where somebody reads the answer. All

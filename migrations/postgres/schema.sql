@@ -26,6 +26,60 @@ TABLE actions WITH (fillfactor=80, autovacuum_vacuum_scale_factor=0.02, autovacu
   CREATE INDEX actions_pending ON actions USING btree (shard, namespace, session_id, lane, session_seq) WHERE (processed_at_ms IS NULL)
   CREATE INDEX actions_processed ON actions USING btree (processed_at_ms) WHERE (processed_at_ms IS NOT NULL)
   CREATE INDEX actions_unpublished ON actions USING btree (accepted_at_ms, session_seq) WHERE ((processed_at_ms IS NULL) AND (published_at_ms IS NULL))
+TABLE conversation_log
+  namespace text COLLATE "C" NOT NULL
+  conversation_id text COLLATE "C" NOT NULL
+  log_offset bigint NOT NULL
+  record_id text COLLATE "C" NOT NULL
+  kind text COLLATE "C" NOT NULL
+  turn_id text COLLATE "C"
+  agent_id text COLLATE "C"
+  session_id text COLLATE "C"
+  at_ms bigint NOT NULL
+  body text NOT NULL
+  CHECK ((log_offset > 0))
+  UNIQUE (namespace, conversation_id, record_id)
+  PRIMARY KEY (namespace, conversation_id, log_offset)
+  CREATE UNIQUE INDEX conversation_log_namespace_conversation_id_record_id_key ON conversation_log USING btree (namespace, conversation_id, record_id)
+  CREATE INDEX log_of_turn ON conversation_log USING btree (namespace, conversation_id, turn_id, log_offset) WHERE (turn_id IS NOT NULL)
+TABLE conversation_participants
+  namespace text COLLATE "C" NOT NULL
+  conversation_id text COLLATE "C" NOT NULL
+  participant_id text COLLATE "C" NOT NULL
+  user_id text COLLATE "C"
+  agent_id text COLLATE "C"
+  session_id text COLLATE "C"
+  opened_at_ms bigint NOT NULL
+  joined_at_ms bigint NOT NULL
+  left_at_ms bigint
+  body text NOT NULL
+  PRIMARY KEY (namespace, conversation_id, participant_id)
+  CREATE UNIQUE INDEX participants_now ON conversation_participants USING btree (namespace, conversation_id, COALESCE(user_id, ''::text), COALESCE(agent_id, ''::text), COALESCE(session_id, ''::text)) WHERE (left_at_ms IS NULL)
+  CREATE INDEX participants_of_agent ON conversation_participants USING btree (namespace, agent_id, opened_at_ms DESC, conversation_id DESC) WHERE (agent_id IS NOT NULL)
+  CREATE INDEX participants_of_user ON conversation_participants USING btree (namespace, user_id, opened_at_ms DESC, conversation_id DESC) WHERE (user_id IS NOT NULL)
+TABLE conversation_tags
+  namespace text COLLATE "C" NOT NULL
+  tag text COLLATE "C" NOT NULL
+  opened_at_ms bigint NOT NULL
+  conversation_id text COLLATE "C" NOT NULL
+  PRIMARY KEY (namespace, tag, opened_at_ms, conversation_id)
+  CREATE INDEX tags_of_conversation ON conversation_tags USING btree (namespace, conversation_id)
+TABLE conversations WITH (fillfactor=80, autovacuum_vacuum_scale_factor=0.05)
+  namespace text COLLATE "C" NOT NULL
+  conversation_id text COLLATE "C" NOT NULL
+  created_at_ms bigint NOT NULL
+  updated_at_ms bigint NOT NULL
+  status text COLLATE "C" NOT NULL
+  visibility text COLLATE "C" NOT NULL
+  created_by text COLLATE "C" NOT NULL
+  subject_id text COLLATE "C"
+  last_offset bigint NOT NULL
+  body text NOT NULL
+  CHECK ((last_offset >= 0))
+  PRIMARY KEY (namespace, conversation_id)
+  CREATE INDEX conversations_listed ON conversations USING btree (namespace, created_at_ms DESC, conversation_id DESC) WHERE (visibility = 'listed'::text)
+  CREATE INDEX conversations_newest ON conversations USING btree (namespace, created_at_ms DESC, conversation_id DESC)
+  CREATE INDEX conversations_of_subject ON conversations USING btree (namespace, subject_id, created_at_ms DESC, conversation_id DESC) WHERE (subject_id IS NOT NULL)
 TABLE definition_versions
   namespace text COLLATE "C" NOT NULL
   kind text COLLATE "C" NOT NULL
@@ -77,6 +131,29 @@ TABLE meta
   CHECK ((id = 1))
   PRIMARY KEY (id)
   CHECK (((shards >= 1) AND (shards <= 1024)))
+TABLE operations WITH (fillfactor=80, autovacuum_vacuum_scale_factor=0.05, autovacuum_vacuum_cost_delay=0)
+  namespace text COLLATE "C" NOT NULL
+  operation_id text COLLATE "C" NOT NULL
+  conversation_id text COLLATE "C" NOT NULL
+  session_id text COLLATE "C" NOT NULL
+  turn_id text COLLATE "C" NOT NULL
+  kind text COLLATE "C" NOT NULL
+  pool text COLLATE "C" NOT NULL
+  state text COLLATE "C" NOT NULL
+  attempt bigint NOT NULL
+  timeout_ms bigint NOT NULL
+  created_at_ms bigint NOT NULL
+  due_at_ms bigint NOT NULL
+  claimed_by text
+  until_ms bigint
+  error text
+  body text NOT NULL
+  PRIMARY KEY (namespace, operation_id)
+  CREATE INDEX approvals_due ON operations USING btree (until_ms, namespace, operation_id) WHERE ((kind = 'approval'::text) AND (state = 'pending'::text))
+  CREATE INDEX operations_due ON operations USING btree (pool, due_at_ms, namespace, operation_id) WHERE ((kind = 'task'::text) AND (state = ANY (ARRAY['pending'::text, 'running'::text])))
+  CREATE INDEX operations_newest ON operations USING btree (namespace, created_at_ms, operation_id)
+  CREATE INDEX operations_of_conversation ON operations USING btree (namespace, conversation_id, created_at_ms, operation_id)
+  CREATE INDEX operations_of_turn ON operations USING btree (namespace, turn_id, created_at_ms, operation_id)
 TABLE roles WITH (fillfactor=50)
   role text COLLATE "C" NOT NULL
   owner text COLLATE "C"
@@ -126,6 +203,19 @@ TABLE tokens
   UNIQUE (hash)
   PRIMARY KEY (namespace, name)
   CREATE UNIQUE INDEX tokens_hash_key ON tokens USING btree (hash)
+TABLE turns WITH (fillfactor=80, autovacuum_vacuum_scale_factor=0.05)
+  namespace text COLLATE "C" NOT NULL
+  turn_id text COLLATE "C" NOT NULL
+  conversation_id text COLLATE "C" NOT NULL
+  session_id text COLLATE "C" NOT NULL
+  status text COLLATE "C" NOT NULL
+  created_at_ms bigint NOT NULL
+  body text NOT NULL
+  PRIMARY KEY (namespace, turn_id)
+  CREATE INDEX turns_newest ON turns USING btree (namespace, created_at_ms, turn_id)
+  CREATE INDEX turns_of_conversation ON turns USING btree (namespace, conversation_id, created_at_ms, turn_id)
+  CREATE INDEX turns_of_session ON turns USING btree (namespace, session_id, created_at_ms, turn_id)
+  CREATE INDEX turns_open ON turns USING btree (namespace, conversation_id, created_at_ms, turn_id) WHERE (status = 'active'::text)
 TABLE workers WITH (fillfactor=50)
   worker_id text COLLATE "C" NOT NULL
   host text NOT NULL

@@ -24,6 +24,57 @@ CREATE TABLE actions (
     CHECK (processed_at_ms IS NOT NULL OR (session_id IS NOT NULL AND shard IS NOT NULL AND session_seq > 0))
 ) STRICT;
 
+CREATE TABLE conversation_log (
+    namespace       TEXT    NOT NULL,
+    conversation_id TEXT    NOT NULL,
+    log_offset      INTEGER NOT NULL CHECK (log_offset > 0),
+    record_id       TEXT    NOT NULL,
+    kind            TEXT    NOT NULL,
+    turn_id         TEXT,
+    agent_id        TEXT,
+    session_id      TEXT,
+    at_ms           INTEGER NOT NULL,
+    body            TEXT    NOT NULL,
+    PRIMARY KEY (namespace, conversation_id, log_offset),
+    UNIQUE (namespace, conversation_id, record_id)
+) STRICT;
+
+CREATE TABLE conversation_participants (
+    namespace       TEXT    NOT NULL,
+    conversation_id TEXT    NOT NULL,
+    participant_id  TEXT    NOT NULL,
+    user_id         TEXT,
+    agent_id        TEXT,
+    session_id      TEXT,
+    opened_at_ms    INTEGER NOT NULL,
+    joined_at_ms    INTEGER NOT NULL,
+    left_at_ms      INTEGER,
+    body            TEXT    NOT NULL,
+    PRIMARY KEY (namespace, conversation_id, participant_id)
+) STRICT;
+
+CREATE TABLE conversation_tags (
+    namespace       TEXT    NOT NULL,
+    tag             TEXT    NOT NULL,
+    opened_at_ms    INTEGER NOT NULL,
+    conversation_id TEXT    NOT NULL,
+    PRIMARY KEY (namespace, tag, opened_at_ms, conversation_id)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE conversations (
+    namespace       TEXT    NOT NULL,
+    conversation_id TEXT    NOT NULL,
+    created_at_ms   INTEGER NOT NULL,
+    updated_at_ms   INTEGER NOT NULL,
+    status          TEXT    NOT NULL,
+    visibility      TEXT    NOT NULL,
+    created_by      TEXT    NOT NULL,
+    subject_id      TEXT,
+    last_offset     INTEGER NOT NULL CHECK (last_offset >= 0),
+    body            TEXT    NOT NULL,
+    PRIMARY KEY (namespace, conversation_id)
+) STRICT;
+
 CREATE TABLE definition_versions (
     namespace     TEXT    NOT NULL,
     kind          TEXT    NOT NULL,
@@ -79,6 +130,26 @@ CREATE TABLE meta (
     created_at_ms INTEGER NOT NULL
 ) STRICT;
 
+CREATE TABLE operations (
+    namespace       TEXT    NOT NULL,
+    operation_id    TEXT    NOT NULL,
+    conversation_id TEXT    NOT NULL,
+    session_id      TEXT    NOT NULL,
+    turn_id         TEXT    NOT NULL,
+    kind            TEXT    NOT NULL,
+    pool            TEXT    NOT NULL,
+    state           TEXT    NOT NULL,
+    attempt         INTEGER NOT NULL,
+    timeout_ms      INTEGER NOT NULL,
+    created_at_ms   INTEGER NOT NULL,
+    due_at_ms       INTEGER NOT NULL,
+    claimed_by      TEXT,
+    until_ms        INTEGER,
+    error           TEXT,
+    body            TEXT    NOT NULL,
+    PRIMARY KEY (namespace, operation_id)
+) STRICT;
+
 CREATE TABLE roles (
     role           TEXT PRIMARY KEY,
     owner          TEXT,
@@ -129,6 +200,17 @@ CREATE TABLE tokens (
     PRIMARY KEY (namespace, name)
 ) STRICT, WITHOUT ROWID;
 
+CREATE TABLE turns (
+    namespace       TEXT    NOT NULL,
+    turn_id         TEXT    NOT NULL,
+    conversation_id TEXT    NOT NULL,
+    session_id      TEXT    NOT NULL,
+    status          TEXT    NOT NULL,
+    created_at_ms   INTEGER NOT NULL,
+    body            TEXT    NOT NULL,
+    PRIMARY KEY (namespace, turn_id)
+) STRICT;
+
 CREATE TABLE workers (
     worker_id       TEXT PRIMARY KEY,
     host            TEXT    NOT NULL,
@@ -146,9 +228,45 @@ CREATE INDEX actions_processed ON actions (processed_at_ms) WHERE processed_at_m
 
 CREATE INDEX actions_unpublished ON actions (accepted_at_ms) WHERE processed_at_ms IS NULL AND published_at_ms IS NULL;
 
+CREATE INDEX approvals_due ON operations (until_ms, namespace, operation_id)
+    WHERE kind = 'approval' AND state = 'pending';
+
+CREATE INDEX conversations_listed ON conversations (namespace, created_at_ms DESC, conversation_id DESC)
+    WHERE visibility = 'listed';
+
+CREATE INDEX conversations_newest ON conversations (namespace, created_at_ms DESC, conversation_id DESC);
+
+CREATE INDEX conversations_of_subject
+    ON conversations (namespace, subject_id, created_at_ms DESC, conversation_id DESC) WHERE subject_id IS NOT NULL;
+
 CREATE INDEX effects_settled ON effects (settled_at_ms) WHERE settled_at_ms IS NOT NULL;
 
 CREATE INDEX journal_of_session ON journal (namespace, session_id, last_offset, seq);
+
+CREATE INDEX log_of_turn ON conversation_log (namespace, conversation_id, turn_id, log_offset)
+    WHERE turn_id IS NOT NULL;
+
+CREATE INDEX operations_due ON operations (pool, due_at_ms, namespace, operation_id)
+    WHERE kind = 'task' AND state IN ('pending', 'running');
+
+CREATE INDEX operations_newest ON operations (namespace, created_at_ms, operation_id);
+
+CREATE INDEX operations_of_conversation ON operations (namespace, conversation_id, created_at_ms, operation_id);
+
+CREATE INDEX operations_of_turn ON operations (namespace, turn_id, created_at_ms, operation_id);
+
+CREATE UNIQUE INDEX participants_now
+    ON conversation_participants
+        (namespace, conversation_id, coalesce(user_id, ''), coalesce(agent_id, ''), coalesce(session_id, ''))
+    WHERE left_at_ms IS NULL;
+
+CREATE INDEX participants_of_agent
+    ON conversation_participants (namespace, agent_id, opened_at_ms DESC, conversation_id DESC)
+    WHERE agent_id IS NOT NULL;
+
+CREATE INDEX participants_of_user
+    ON conversation_participants (namespace, user_id, opened_at_ms DESC, conversation_id DESC)
+    WHERE user_id IS NOT NULL;
 
 CREATE INDEX sessions_newest ON sessions (namespace, created_at_ms DESC, session_id DESC);
 
@@ -157,3 +275,13 @@ CREATE INDEX sessions_of_agent ON sessions (namespace, agent_id, created_at_ms D
 CREATE INDEX sessions_status ON sessions (namespace, status, created_at_ms DESC, session_id DESC);
 
 CREATE INDEX sessions_wake ON sessions (shard, wake_at_ms, namespace, session_id) WHERE wake_at_ms IS NOT NULL;
+
+CREATE INDEX tags_of_conversation ON conversation_tags (namespace, conversation_id);
+
+CREATE INDEX turns_newest ON turns (namespace, created_at_ms, turn_id);
+
+CREATE INDEX turns_of_conversation ON turns (namespace, conversation_id, created_at_ms, turn_id);
+
+CREATE INDEX turns_of_session ON turns (namespace, session_id, created_at_ms, turn_id);
+
+CREATE INDEX turns_open ON turns (namespace, conversation_id, created_at_ms, turn_id) WHERE status = 'active';

@@ -1,11 +1,22 @@
 //! Conversations: who talks, what was said, and the work that it caused (SPEC 1.12 to 1.14, 1.18).
 
+mod body;
+mod frame;
 mod log;
 mod message;
 mod operation;
 mod participant;
 mod turn;
+mod view;
 
+pub use body::{
+    AgentSeat, ApprovalBody, Busy, ClientFrame, ConversationPatch, FirstMessage, JoinBody, NewConversationBody,
+    PostBody, UserSeat,
+};
+pub use frame::{
+    AnswerFrame, ConversationFrame, EndFrame, EventFrame, FRAME_VERSION, FrameBody, LagFrame, MessageFrame, NoteFrame,
+    RetractFrame, StatusFrame, SummaryFrame, TokenFrame, TokenKind, ToolCallFrame, ToolResultFrame, TurnFrame,
+};
 pub use log::{LogKind, LogRecord, LogRow};
 pub use message::{EventType, Message, MessageRole, SenderType};
 pub use operation::{ApprovalRequest, Operation, OperationKind, OperationState, Talk};
@@ -13,6 +24,11 @@ pub use participant::{Participant, ParticipantKind, ParticipantRole};
 use serde::{Deserialize, Serialize};
 pub use turn::{Caller, Turn, TurnError, TurnIssues, TurnPhase, TurnStatus, TurnUsage};
 use utoipa::ToSchema;
+pub use view::{
+    ApprovalAnswer, ConversationCreated, ConversationDetail, ConversationPage, ConversationView, JoinAnswer,
+    MessagePage, MessageView, MovePage, MoveView, OperationPage, OperationView, ParticipantPage, ParticipantView,
+    PostAnswer, PostOutcome, Responder, StartedAgent, TurnDetail, TurnPage, TurnView,
+};
 
 use crate::id::{AgentId, ConversationId};
 use crate::json::Json;
@@ -91,3 +107,6 @@ impl Visibility {
         [Self::Listed, Self::Internal].into_iter().find(|v| v.as_str() == text)
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -114,8 +114,14 @@ pub const STREAM_HEARTBEAT_MS: u64 = 15_000;
 pub const STREAM_POLL_MS: u64 = 5_000;
 /// A client that takes nothing for this long is sent away; it comes back with its cursor.
 pub const STREAM_STALL_MS: u64 = 30_000;
+/// News of a conversation kept for a stream that is slow to take them; one that lags more is told
+/// so, and reads the log.
+pub const NEWS_KEPT_MAX: usize = 1_024;
 /// Longest handling of a request that is not a stream.
 pub const REQUEST_MS_MAX: u64 = 30_000;
+
+/// Participants of one conversation, those who left included, that a list shows.
+pub const PARTICIPANTS_MAX: usize = 1_000;
 
 /// Content of one definition, as it is stored.
 pub const DEFINITION_BYTES_MAX: usize = 128 << 10;
@@ -190,5 +196,39 @@ pub const CHAT_MESSAGES_MAX: usize = 10_000;
 pub const CHAT_TOOLS_MAX: usize = 512;
 /// Parts of one reply of a model: texts, tool calls, thoughts.
 pub const CHAT_PARTS_MAX: usize = 4_096;
+/// One message of a conversation, as JSON; images in base64 are the large ones.
+pub const MESSAGE_BYTES_MAX: usize = 8 << 20;
+const _: () = assert!(MESSAGE_BYTES_MAX <= MODEL_REQUEST_BYTES_MAX);
+/// Newest messages of a conversation that one turn looks at.
+pub const TURN_MESSAGES_MAX: usize = CHAT_MESSAGES_MAX;
+/// Answers with tool calls that one message of a user may lead to.
+pub const TOOL_ROUNDS_MAX: u32 = 1_000;
+/// Tool calls of one answer of a model that are carried out.
+pub const TOOL_CALLS_MAX: usize = 128;
 /// Longest wait that a model API may ask for; a longer one ends the attempts.
 pub const RETRY_AFTER_MS_MAX: u64 = 30_000;
+
+/// Title of a conversation.
+pub const TITLE_BYTES_MAX: usize = 512;
+/// Tags of a conversation, and the length of each.
+pub const TAGS_MAX: usize = 32;
+pub const TAG_BYTES_MAX: usize = 128;
+/// Canonical JSON of `metadata` or `branch_context`.
+pub const METADATA_BYTES_MAX: usize = 64 << 10;
+/// Who takes part in a conversation, or did.
+pub const PARTICIPANTS_MAX: usize = 1_000;
+/// Agents and users that one request brings into a conversation.
+pub const NEW_PARTICIPANTS_MAX: usize = 64;
+/// Messages that a conversation begins with.
+pub const FIRST_MESSAGES_MAX: usize = 100;
+/// Names under which a message says who should answer.
+pub const RECIPIENTS_MAX: usize = 64;
+/// Agents that one message sets to work: their actions are accepted with it, in one transaction.
+pub const RESPONDERS_MAX: usize = 64;
+/// Parts of a message.
+pub const CONTENT_PARTS_MAX: usize = 256;
+/// How far back a message that is replied to may lie, in messages.
+pub const REPLY_REACH_MAX: usize = 4_000;
+/// Active turns of one conversation that a stream follows.
+pub const TURNS_FOLLOWED_MAX: usize = 256;
+const _: () = assert!(RESPONDERS_MAX <= ACCEPT_BATCH_MAX && RECIPIENTS_MAX <= PARTICIPANTS_MAX);

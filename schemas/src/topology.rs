@@ -14,8 +14,12 @@ pub const APP_ID: &str = "stepfleet";
 pub const TYPE_ACTION: &str = "action.v1";
 /// `type` of live hints: JSON of [`crate::hint::Hints`].
 pub const TYPE_HINTS: &str = "hints.v1";
+/// `type` of news of conversations: JSON `[sender, [[conversation, news or null], …]]`, where null
+/// says that some were lost.
+pub const TYPE_NEWS: &str = "news.v1";
 
-/// Hints travel in this many parts, so that a gateway is told only of what somebody watches.
+/// Hints travel in this many parts, so that a gateway is told only of what somebody watches; and
+/// so do news.
 pub const EVENT_PARTS: u16 = 64;
 
 /// Queue and routing key of one lane of a shard.
@@ -31,4 +35,9 @@ pub fn task_queue(pool: &str) -> String {
 /// Routing key of the hints of one part.
 pub fn event_key(part: u16) -> String {
     format!("part.{part}")
+}
+
+/// Routing key of the news of one part.
+pub fn news_key(part: u16) -> String {
+    format!("talk.{part}")
 }

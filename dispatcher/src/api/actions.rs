@@ -52,11 +52,15 @@ pub fn routes() -> Vec<Route> {
             .refuses(&[Code::InvalidRequest, Code::ActionNotFound]),
         Route::post("/api/tool-results", post(tool_result))
             .scope(Scope::Act)
-            .summary("Enqueue a tool_result; the fields of its payload may stand beside session_id.")
+            .summary(
+                "Enqueue a tool_result; the fields of its payload may stand beside session_id, which an operation_id \
+                 makes needless. Of two results of an operation the first counts.",
+            )
             .header(KEY_HEADER.0, KEY_HEADER.1)
             .body("ToolResultPayload")
             .answers(202, "AcceptedBody")
-            .refuses(REFUSALS),
+            .refuses(REFUSALS)
+            .refuses(&[Code::NoOpenOperation]),
     ]
 }
 

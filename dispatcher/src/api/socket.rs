@@ -24,7 +24,7 @@ use crate::routes::Route;
 use crate::stream::{self, Stream};
 
 /// The subprotocol we speak; the other one a client may offer carries its token.
-const PROTOCOL: &str = "stepfleet";
+pub const PROTOCOL: &str = "stepfleet";
 /// Clients have nothing to say here but pings.
 const MESSAGE_BYTES_MAX: usize = 4_096;
 /// How long a client may take to answer a close frame.
@@ -76,7 +76,8 @@ async fn relay(mut socket: WebSocket, mut stream: Stream) {
                     Message::Text(frame.json.into())
                 }
                 None => {
-                    close(&mut socket, ended).await;
+                    let (why, again) = ("the session has ended", "connect again with the last offset");
+                    close(&mut socket, ended, if ended { why } else { again }).await;
                     return;
                 }
             },
@@ -94,11 +95,8 @@ async fn relay(mut socket: WebSocket, mut stream: Stream) {
 
 /// Says goodbye and hears the client out: data left unread would reset the connection, and with it
 /// frames that are still on their way.
-async fn close(socket: &mut WebSocket, ended: bool) {
-    let (code, reason) = match ended {
-        true => (close_code::NORMAL, "the session has ended"),
-        false => (close_code::AGAIN, "connect again with the last offset"),
-    };
+pub async fn close(socket: &mut WebSocket, ended: bool, reason: &'static str) {
+    let code = if ended { close_code::NORMAL } else { close_code::AGAIN };
     if send(socket, Message::Close(Some(CloseFrame { code, reason: reason.into() }))).await {
         let goodbye = async { while let Some(Ok(_)) = socket.recv().await {} };
         // A client that does not answer is cut off.
@@ -107,7 +105,7 @@ async fn close(socket: &mut WebSocket, ended: bool) {
 }
 
 /// Whether the client took it in time.
-async fn send(socket: &mut WebSocket, message: Message) -> bool {
+pub async fn send(socket: &mut WebSocket, message: Message) -> bool {
     let patience = Duration::from_millis(STREAM_STALL_MS);
     matches!(tokio::time::timeout(patience, socket.send(message)).await, Ok(Ok(())))
 }

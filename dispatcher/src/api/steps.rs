@@ -117,7 +117,7 @@ fn read_query(namespace: &Namespace, params: &mut Params) -> Option<Asked> {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Order {
+pub enum Order {
     Ascending,
     Descending,
 }
@@ -133,7 +133,7 @@ fn read_latest(text: &str) -> Result<Option<usize>, String> {
     }
 }
 
-fn read_order(text: &str) -> Result<Order, String> {
+pub fn read_order(text: &str) -> Result<Order, String> {
     match text {
         "asc" => Ok(Order::Ascending),
         "desc" => Ok(Order::Descending),
@@ -145,7 +145,7 @@ fn read_status(text: &str) -> Result<StepStatus, String> {
     StepStatus::parse(text).ok_or_else(|| not_one_of(text, &["ok", "error", "info"]))
 }
 
-fn read_time(text: &str) -> Result<i64, String> {
+pub fn read_time(text: &str) -> Result<i64, String> {
     // A plus sign is a blank in a query unless it is escaped; no time has a blank there.
     let text = text.replace(' ', "+");
     parse_rfc3339(&text).ok_or_else(|| "must be an RFC 3339 time such as 2026-01-31T08:30:00Z".to_owned())

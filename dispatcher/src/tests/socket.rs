@@ -15,7 +15,7 @@ use super::world::{READ, World};
 
 type Socket = WebSocketStream<MaybeTlsStream<TcpStream>>;
 
-async fn serve(world: &World) -> SocketAddr {
+pub async fn serve(world: &World) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let app = world.app.clone();

@@ -6,7 +6,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use axum::body::{Body, BodyDataStream};
 use axum::http::{Method, StatusCode};
-use domain::ports::{Live, Notice, Subscription};
+use domain::ports::{ConversationKey, Listening, Live, News, Notice, Subscription};
 use futures::StreamExt;
 use schemas::id::SessionKey;
 use schemas::session::SessionStatus;
@@ -180,7 +180,7 @@ async fn lost_and_repeated_notices_do_no_harm() {
 }
 
 /// A source that is always gone.
-struct Deaf;
+pub(super) struct Deaf;
 
 #[async_trait]
 impl Live for Deaf {
@@ -188,6 +188,20 @@ impl Live for Deaf {
 
     fn subscribe(&self, _: &SessionKey) -> Box<dyn Subscription> {
         Box::new(Deaf)
+    }
+
+    fn tell(&self, _: &ConversationKey, _: News) {}
+
+    fn listen(&self, _: &ConversationKey) -> Box<dyn Listening> {
+        Box::new(Deaf)
+    }
+}
+
+#[async_trait]
+impl Listening for Deaf {
+    async fn next(&mut self) -> Option<News> {
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        None
     }
 }
 

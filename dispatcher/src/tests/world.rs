@@ -7,9 +7,11 @@ use axum::body::Body;
 use axum::http::{HeaderMap, Method, Request, StatusCode, header};
 use domain::commit::{Commit, CommitResult, Settled};
 use domain::ports::{Archive, ArchiveBatch, Commits, Journal, Lease, Leases, Ledger, Live, Notice, Sessions};
+use domain::ports::{ConversationKey, News};
 use domain::ports::{Scope, TokenRow, Tokens};
 use host::tasks::Tasks;
-use schemas::action::Lane;
+use schemas::action::{Action, Lane};
+use schemas::conversation::Talk;
 use schemas::event::{EventKind, EventRecord};
 use schemas::frame::StepToken;
 use schemas::id::{Namespace, SessionId, SessionKey, Shard, WorkerId};
@@ -109,6 +111,7 @@ impl World {
             leases: Arc::new(store.clone()),
             tokens: Arc::new(store.clone()),
             definitions: Arc::new(store.clone()),
+            conversations: Arc::new(store.clone()),
             operations: Arc::new(store.clone()),
             queue: Arc::new(queue.clone()),
             dead: Arc::new(dead.clone()),
@@ -147,6 +150,28 @@ impl World {
         self.send(request(Method::POST, path, token, Body::from(body.to_string()))).await
     }
 
+    pub async fn patch(&self, path: &str, body: Value) -> Reply {
+        self.send(request(Method::PATCH, path, ADMIN, Body::from(body.to_string()))).await
+    }
+
+    pub async fn delete(&self, path: &str) -> Reply {
+        self.send(request(Method::DELETE, path, ADMIN, Body::empty())).await
+    }
+
+    /// Creates a conversation with agents that echo, alive, and returns their sessions.
+    pub async fn converse(&self, conversation: &str, agents: &[&str]) -> Vec<String> {
+        let seats: Vec<Value> = agents.iter().map(|id| json!({"agent_id": id, "moniker": "echo"})).collect();
+        let body = json!({"conversation_id": conversation, "agents": seats});
+        let reply = self.post("/api/conversations", body).await;
+        assert_eq!(reply.status, StatusCode::CREATED, "{}", reply.text);
+        let started = reply.json()["started"].as_array().cloned().unwrap();
+        let sessions = started.iter().map(|one| one["session_id"].as_str().unwrap().to_owned()).collect::<Vec<_>>();
+        for session in &sessions {
+            self.commit(session, 0, SessionStatus::Running).await;
+        }
+        sessions
+    }
+
     /// Creates a session and returns nothing but success.
     pub async fn create(&self, session: &str, agent: &str, moniker: &str) {
         let body = json!({"type": "create", "session_id": session, "agent_id": agent, "payload": {"moniker": moniker}});
@@ -171,15 +196,32 @@ impl World {
         self.live.publish(vec![notice]);
     }
 
-    /// The same, with the notice lost.
+    /// Plays the worker of an agent that talks: one step that causes all this; then tells.
+    pub async fn speak(&self, session: &str, talk: Talk) {
+        self.speak_silently(session, talk).await;
+        let row = self.store.session(&key(session)).await.unwrap().expect("the session exists");
+        let conversation_id = row.spec.conversation_id.expect("it is bound to a conversation");
+        self.live.tell(&ConversationKey { namespace: Namespace::default_ns(), conversation_id }, News::Logged);
+    }
+
+    /// The same, with the news lost.
+    pub async fn speak_silently(&self, session: &str, talk: Talk) {
+        self.commit_with(session, 1, SessionStatus::Running, talk).await;
+    }
+
+    /// The same as [`World::commit`], with the notice lost.
     pub async fn commit_silently(&self, session: &str, steps: u64, status: SessionStatus) -> Notice {
+        self.commit_with(session, steps, status, Talk::default()).await
+    }
+
+    async fn commit_with(&self, session: &str, steps: u64, status: SessionStatus, talk: Talk) -> Notice {
         let key = key(session);
         let row = self.store.session(&key).await.unwrap().expect("the session exists");
         let (owner, lease) = self.lease(row.shard).await;
         let mut entry = Entry {
             agent_id: row.agent_id.clone(),
             moniker: row.spec.moniker.clone(),
-            conversation_id: None,
+            conversation_id: row.spec.conversation_id.clone(),
             head: Head { updated_at_ms: self.now(), epoch: lease.epoch, ..row.head.clone() },
             state: Json::of(&json!({"n": row.head.steps + steps})),
             steps: Vec::new(),
@@ -198,7 +240,7 @@ impl World {
             settled: work.into_iter().map(|action| Settled::ok(action.action_id)).collect(),
             follow_ups: Vec::new(),
             effects: Vec::new(),
-            talk: Default::default(),
+            talk,
         };
         let results = self.store.commit(&owner, vec![commit]).await.unwrap();
         assert!(matches!(results[0], CommitResult::Done { .. }), "{results:?}");
@@ -262,6 +304,14 @@ impl World {
         }
         self.store.trim(0, i64::MAX, usize::MAX).await.unwrap();
         assert!(self.store.journal_rows().is_empty());
+    }
+
+    /// Accepted actions that nobody has processed, control lane first, each session's in order.
+    pub fn open(&self) -> Vec<Action> {
+        let open = self.store.all_actions().into_iter().filter(|one| one.processed_at_ms.is_none());
+        let mut open: Vec<Action> = open.filter_map(|one| one.action).collect();
+        open.sort_by_key(|action| (action.lane(), action.session_seq));
+        open
     }
 
     pub fn now(&self) -> i64 {

@@ -88,6 +88,16 @@ pub enum Command {
     Input(cmd::input::Input),
     /// End a session
     Destroy(cmd::destroy::Destroy),
+    /// Conversations: list, show, create
+    Conversations(cmd::conversations::Conversations),
+    /// Say something in a conversation and print the answer as it is told
+    Say(cmd::say::Say),
+    /// What agents ask people for
+    Approvals,
+    /// Let an agent do what it asks to do
+    Approve(cmd::approvals::Decide),
+    /// Do not let an agent do what it asks to do
+    Deny(cmd::approvals::Decide),
     /// What became of an action
     #[command(visible_alias = "actions")]
     Action(cmd::action::Action),

@@ -2,7 +2,9 @@
 
 pub mod action;
 pub mod apply;
+pub mod approvals;
 pub mod control;
+pub mod conversations;
 pub mod create;
 pub mod dead;
 pub mod destroy;
@@ -17,6 +19,7 @@ pub mod migrate;
 pub mod pause;
 mod process;
 pub mod resume;
+pub mod say;
 pub mod sessions;
 pub mod shards;
 pub mod show;

@@ -191,6 +191,7 @@ fn gateway_deps(parts: &Parts, config: &Config, metrics: Metrics) -> dispatcher:
         leases: parts.store.leases.clone(),
         tokens: parts.store.tokens.clone(),
         definitions: parts.store.definitions.clone(),
+        conversations: parts.store.conversations.clone(),
         operations: parts.store.operations.clone(),
         dead: parts.dead.clone(),
         archive: parts.archive.clone(),

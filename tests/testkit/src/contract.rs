@@ -4,18 +4,23 @@
 use std::any::Any;
 use std::sync::Arc;
 
-use domain::ports::{Commits, Definitions, Journal, Leases, Ledger, Sessions, Tokens};
+use domain::ports::{Commits, Conversations, Definitions, Journal, Leases, Ledger, Operations, Sessions, Tokens};
 
 pub mod archive;
 pub mod build;
 pub mod commits;
+pub mod conversations;
 pub mod definitions;
+pub mod engine_store;
 pub mod journal;
 pub mod leases;
 pub mod ledger;
+pub mod operations;
 pub mod queue;
 pub mod sessions;
+pub mod talk;
 pub mod tokens;
+pub mod words;
 
 /// Number of shards of the store under test.
 pub const SHARDS: u16 = 4;
@@ -30,6 +35,8 @@ pub struct Ports {
     pub leases: Arc<dyn Leases>,
     pub tokens: Arc<dyn Tokens>,
     pub definitions: Arc<dyn Definitions>,
+    pub conversations: Arc<dyn Conversations>,
+    pub operations: Arc<dyn Operations>,
     /// What must live as long as the store: a temporary directory, say.
     pub guard: Option<Arc<dyn Any + Send + Sync>>,
 }
@@ -38,7 +45,7 @@ impl Ports {
     /// All ports of one value.
     pub fn of<S>(store: S) -> Self
     where
-        S: Ledger + Sessions + Commits + Journal + Leases + Tokens + Definitions + 'static,
+        S: Ledger + Sessions + Commits + Journal + Leases + Tokens + Definitions + Conversations + Operations + 'static,
     {
         let store = Arc::new(store);
         Self {
@@ -48,7 +55,9 @@ impl Ports {
             journal: store.clone(),
             leases: store.clone(),
             tokens: store.clone(),
-            definitions: store,
+            definitions: store.clone(),
+            conversations: store.clone(),
+            operations: store,
             guard: None,
         }
     }
@@ -63,4 +72,7 @@ pub async fn all(make: impl AsyncFn() -> Ports) {
     leases::suite(&make).await;
     tokens::suite(&make).await;
     definitions::suite(&make).await;
+    conversations::suite(&make).await;
+    operations::suite(&make).await;
+    talk::suite(&make).await;
 }

@@ -46,6 +46,21 @@ async fn definitions() {
     contract::definitions::suite(&ports).await;
 }
 
+#[tokio::test(start_paused = true)]
+async fn conversations() {
+    contract::conversations::suite(&ports).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn operations() {
+    contract::operations::suite(&ports).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn talk() {
+    contract::talk::suite(&ports).await;
+}
+
 struct Anybody(FaultyQueue);
 
 #[async_trait]

@@ -2,6 +2,7 @@
 //! queued at all; its owner finds it in the ledger, as when a broker is down (DESIGN 3).
 
 mod live;
+mod rooms;
 
 use std::collections::HashMap;
 use std::sync::Mutex;

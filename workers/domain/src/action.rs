@@ -29,6 +29,8 @@ use schemas::problem::{Code, FieldProblem, Problem};
 use serde_json::{Map, Value};
 
 use fields::{Object, Problems};
+pub use interrupt::MODE_NOW;
+pub use tool_result::result_of;
 
 /// The fields of an action (frozen, DESIGN 8).
 pub const ENVELOPE: &[&str] =
@@ -68,7 +70,10 @@ pub fn parse(body: &Value, ctx: ParseContext) -> Result<NewAction, Box<Problem>>
             create::check(&payload, ids, &ctx, &mut problems)
         }
         Some(kind) => {
-            if !(object.has("session_id") || object.has("agent_id")) {
+            let has_target = object.has("session_id") || object.has("agent_id");
+            // Whoever ends an operation need not know who waits for it.
+            let has_operation = kind == ActionType::ToolResult && tool_result::names_operation(&payload);
+            if !(has_target || has_operation) {
                 let verb = kind.as_str();
                 problems.add("session_id", format!("{verb} needs session_id, or agent_id for its newest session"));
             }

@@ -1,7 +1,9 @@
 //! Effects: the only vocabulary in which a step asks for something of the world, and the answers.
 
-use schemas::id::SessionKey;
+use schemas::id::{AgentId, ConversationId, OperationId, SessionKey, TurnId};
+use schemas::json::Json;
 use schemas::problem::Code;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 /// What may be done after a crash between sending and settling (DESIGN 5, effects ledger).
@@ -40,6 +42,36 @@ pub enum Effect {
     /// `{done: true, total}` or `{done: false, name, text, bytes, index, total, truncated}`; a document
     /// that cannot be read has `skipped` (the reason, in words) instead of `text`.
     NextDocument { paths: Vec<String>, glob: Option<String>, after: Option<String> },
+    /// One piece of a conversation's work; see [`crate::converse`].
+    Talk(Box<TalkCall>),
+}
+
+/// What a turn asks for. The performer reads what it needs from the conversation's log.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TalkCall {
+    pub conversation: ConversationId,
+    pub agent: AgentId,
+    pub turn: TurnId,
+    pub what: TalkWork,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub enum TalkWork {
+    /// Find out who the agent is and what its model is shown first. Outcome value: an
+    /// [`crate::converse::Assembly`].
+    Assemble { settings: Json, pending: Vec<PendingView> },
+    /// Ask the model for the turn's next reply. Outcome value: a [`crate::converse::Reply`].
+    Chat { number: u32, without_tools: bool },
+    /// Write down what is worth remembering of the turn. Outcome value: `{written}`.
+    Extract,
+}
+
+/// Work that is under way in some turn of the session, as its model is told (SPEC W-ASY-02).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PendingView {
+    pub turn_id: TurnId,
+    pub operation_id: OperationId,
+    pub tool: String,
 }
 
 impl Effect {
@@ -48,6 +80,8 @@ impl Effect {
             Self::Model(_) => EffectClass::Idempotent,
             Self::HttpPost { class, .. } => *class,
             Self::NextDocument { .. } => EffectClass::Pure,
+            // An unrecorded reply is asked for again; memories are written under derived ids.
+            Self::Talk(_) => EffectClass::Idempotent,
         }
     }
 
@@ -57,6 +91,11 @@ impl Effect {
             Self::Model(_) => "model",
             Self::HttpPost { .. } => "http",
             Self::NextDocument { .. } => "document",
+            Self::Talk(call) => match call.what {
+                TalkWork::Assemble { .. } => "assemble",
+                TalkWork::Chat { .. } => "chat",
+                TalkWork::Extract => "extract",
+            },
         }
     }
 }

@@ -10,14 +10,16 @@ mod http;
 pub mod model;
 mod research;
 mod run_step;
-mod settings;
+pub(crate) mod settings;
 mod summarize;
 mod tell_a_joke;
 
+use schemas::conversation::Talk;
 use schemas::frame::{FrameIn, FrameOut};
-use schemas::id::ActionId;
+use schemas::id::{ActionId, AgentId, SessionId, SessionKey};
 use schemas::problem::{Code, FieldProblem};
-use schemas::session::SessionSpec;
+use schemas::json::Json;
+use schemas::session::{NewSession, SessionSpec};
 use serde_json::Value;
 
 use crate::effect::{Effect, Outcome};
@@ -25,10 +27,16 @@ use crate::effect::{Effect, Outcome};
 /// What a moniker sees of a step. It never sees the iteration, the clock or the queue.
 #[derive(Debug)]
 pub struct StepInput<'a> {
+    /// Whose step it is. Ids of what a step causes are derived from it.
+    pub session: &'a SessionKey,
+    pub agent: &'a AgentId,
     pub frame: &'a FrameIn,
     pub spec: &'a SessionSpec,
     /// Oldest pending arrival, if any: a step takes at most one.
     pub arrival: Option<&'a Arrival>,
+    /// The answer to one of the moniker's [`Moniker::calls`]. It comes alone: without guidance and
+    /// without an arrival.
+    pub answer: Option<&'a Answer>,
     /// Outcomes of the effects this step asked for, in order. Empty at first.
     pub outcomes: &'a [Outcome],
 }
@@ -47,6 +55,54 @@ pub enum ArrivalKind {
     ToolResult,
 }
 
+/// A call that runs beside the steps. The state says which calls are to be under way; the runner
+/// starts those that are not, and drops those that are no longer wanted. So a crash loses nothing
+/// but answers that no step had recorded.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Call {
+    /// Unique within the session for all time: the same after a crash.
+    pub key: String,
+    pub effect: Effect,
+}
+
+/// What a call came to.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Answer {
+    pub key: String,
+    pub outcome: Outcome,
+}
+
+/// What a step causes besides its frame. It leaves with the step's commit, or not at all.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Emits {
+    /// A time of 0 in it stands for the time of the step.
+    pub talk: Talk,
+    pub follow_ups: Vec<FollowUp>,
+}
+
+/// An action that a step sends to a session.
+#[derive(Debug, Clone, PartialEq)]
+pub struct FollowUp {
+    /// Derived, so that it is the same after a crash.
+    pub action_id: ActionId,
+    pub kind: schemas::action::ActionType,
+    pub session_id: SessionId,
+    pub agent_id: Option<AgentId>,
+    pub payload: Json,
+    /// With a create action.
+    pub session: Option<SpawnedSession>,
+}
+
+/// A session that a step starts.
+#[derive(Debug, Clone)]
+pub struct SpawnedSession(pub NewSession);
+
+impl PartialEq for SpawnedSession {
+    fn eq(&self, other: &Self) -> bool {
+        self.0.session_id == other.0.session_id && self.0.spec == other.0.spec
+    }
+}
+
 /// A moniker's answer.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Decision {
@@ -54,8 +110,14 @@ pub enum Decision {
     Perform(Effect),
     /// The step is finished. `took_arrival`: it used the arrival it was shown.
     Finish { out: FrameOut, took_arrival: bool },
+    /// The same, and it causes something.
+    Emit { out: FrameOut, took_arrival: bool, emits: Box<Emits> },
     /// Nothing to do until an input (or guidance) arrives. No step is recorded.
     AwaitInput,
+    /// Nothing to do until a dispatched operation ends. No step is recorded.
+    AwaitOperation,
+    /// The arrival makes no sense: it is refused, and no step is recorded.
+    Refuse { code: Code, message: String },
     /// The step cannot be done: error status, error step; an operator may resume (SPEC K-39, K-45).
     Fail { code: Code, message: String },
 }
@@ -86,6 +148,26 @@ pub trait Moniker: Send + Sync {
         false
     }
 
+    /// Whether `tool_result` actions make sense for it.
+    fn takes_results(&self) -> bool {
+        false
+    }
+
+    /// Whether its sessions always belong to a conversation: one of their own unless another is named.
+    fn talks(&self) -> bool {
+        false
+    }
+
+    /// The calls that are to be under way in this state; see [`Call`].
+    fn calls(&self, _spec: &SessionSpec, _state: &Value) -> Vec<Call> {
+        Vec::new()
+    }
+
+    /// What is still to be said when the session ends for good in this state.
+    fn farewell(&self, _input: &StepInput<'_>) -> Option<Emits> {
+        None
+    }
+
     /// Default pause between steps.
     fn loop_interval_ms(&self) -> u64 {
         0
@@ -109,6 +191,7 @@ pub const ALL: &[&dyn Moniker] = &[
     &http::Http,
     &count::Count,
     &echo::Echo,
+    &crate::converse::CONVERSE,
     &bench::Bench,
 ];
 

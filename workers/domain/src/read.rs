@@ -7,6 +7,7 @@
 
 mod events;
 pub mod merge;
+mod message;
 pub mod order;
 mod snapshot;
 mod steps;
@@ -15,6 +16,7 @@ mod tests;
 pub mod view;
 
 pub use events::{EventsPage, StreamItem, events};
+pub use message::message;
 pub use snapshot::{snapshot, step_result};
 pub use steps::{StepsOf, StepsPage, StepsQuery, steps};
 

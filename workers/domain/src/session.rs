@@ -1,8 +1,9 @@
 //! A live session: its head, its state and what is admitted for it, with all transitions as
 //! plain methods. It may run ahead of the database: what is not committed yet lies in `unsaved`.
 
-mod inbox;
+mod calls;
 mod control;
+mod inbox;
 mod step;
 mod unsaved;
 #[cfg(test)]
@@ -39,6 +40,8 @@ pub struct Session {
     pub control: LaneInbox,
     pub work: LaneInbox,
     unsaved: Unsaved,
+    /// Calls are under way: a pause waits for them.
+    is_calling: bool,
 }
 
 /// What to do at a step boundary.
@@ -67,6 +70,7 @@ impl Session {
             state_json: state,
             control: LaneInbox::default(),
             work: LaneInbox::default(),
+            is_calling: false,
         }
     }
 
@@ -209,6 +213,9 @@ impl Session {
     }
 
     fn end(&mut self, now_ms: i64, status: SessionStatus, reason: StopReason, mut detail: Value) {
+        if status.is_final() {
+            self.say_farewell(now_ms);
+        }
         self.head.stop_reason = Some(reason);
         self.head.cause = Cause::Ended;
         self.head.wake_at_ms = None;

@@ -1,6 +1,6 @@
 //! Key to shard, and which worker should own which shard.
 
-use schemas::id::{ConversationId, SessionId, SessionKey, Shard, WorkerId};
+use schemas::id::{ConversationId, Namespace, SessionId, SessionKey, Shard, WorkerId};
 use schemas::topology::EVENT_PARTS;
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -14,6 +14,11 @@ pub fn shard_of(session: &SessionId, conversation: Option<&ConversationId>, shar
 /// knows only its key.
 pub fn event_part(key: &SessionKey) -> u16 {
     (xxh3_64(key.to_string().as_bytes()) % u64::from(EVENT_PARTS)) as u16
+}
+
+/// The part of the news that a conversation belongs to.
+pub fn news_part(namespace: &Namespace, conversation: &ConversationId) -> u16 {
+    (xxh3_64(format!("{namespace}/{conversation}").as_bytes()) % u64::from(EVENT_PARTS)) as u16
 }
 
 /// The worker that should own a shard: highest random weight, so that a change of membership

@@ -8,7 +8,7 @@ use domain::moniker::{self, Decision, StepInput};
 use domain::ports::Effects;
 use providers::{Performer, ProvidersConfig};
 use schemas::frame::{FrameIn, FrameOut, StepToken};
-use schemas::id::{Namespace, SessionId, SessionKey};
+use schemas::id::{AgentId, Namespace, SessionId, SessionKey};
 use schemas::json::Json;
 use schemas::session::SessionSpec;
 use serde_json::{Value, json};
@@ -44,17 +44,26 @@ async fn main() -> Result<(), Box<dyn Error>> {
 
 async fn step(performer: &Performer, spec: &SessionSpec, frame: &FrameIn) -> Result<FrameOut, Box<dyn Error>> {
     let digest = moniker::find("digest").ok_or("no digest moniker")?;
+    let session = SessionKey::new(Namespace::default_ns(), SessionId::parse("s-1").expect("an id"));
+    let agent = AgentId::parse("agent-1").expect("an id");
     let mut outcomes = Vec::new();
     loop {
-        match digest.decide(&StepInput { frame, spec, arrival: None, outcomes: &outcomes }) {
+        match digest.decide(&StepInput {
+            session: &session,
+            agent: &agent,
+            frame,
+            spec,
+            arrival: None,
+            answer: None,
+            outcomes: &outcomes,
+        }) {
             Decision::Finish { out, .. } => return Ok(out),
             Decision::Perform(effect) => {
-                let session = SessionKey::new(Namespace::parse("default")?, SessionId::parse("example")?);
-                let call = EffectCall { session, key: frame.step.to_string(), effect };
+                let call = EffectCall { session: session.clone(), key: frame.step.to_string(), effect };
                 outcomes.push(performer.perform(&call).await);
             }
             Decision::Fail { message, .. } => return Err(message.into()),
-            Decision::AwaitInput => return Err("the digest waits for nothing".into()),
+            other => return Err(format!("the digest waits for nothing, and so not for {other:?}").into()),
         }
     }
 }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use domain::chat::{ChatCall, ChatOutcome};
-use domain::effect::{Effect, EffectCall, Outcome};
+use domain::effect::{Effect, EffectCall, EffectFailure, Outcome};
 use domain::ports::{DeltaSink, Effects, Models};
 use schemas::problem::Code;
 
@@ -123,6 +123,13 @@ impl Effects for Performer {
             Effect::NextDocument { paths, glob, after } => {
                 self.documents.next(&self.net, paths, glob.as_deref(), after.as_deref()).await
             }
+            // Those of conversations are taken by who knows their logs; they never come this far.
+            Effect::Talk(_) => Outcome::Failed(EffectFailure {
+                code: Code::Internal,
+                message: "a turn's call reached the providers; this process is wired without conversations".to_owned(),
+                retriable: false,
+                may_have_happened: false,
+            }),
         }
     }
 

@@ -9,7 +9,7 @@ use domain::moniker::{self, Arrival, ArrivalKind, Decision, StepInput};
 use domain::ports::Effects;
 use providers::{Performer, ProvidersConfig};
 use schemas::frame::{FrameIn, FrameOut, StepToken};
-use schemas::id::{ActionId, Namespace, SessionId, SessionKey};
+use schemas::id::{ActionId, AgentId, Namespace, SessionId, SessionKey};
 use schemas::json::Json;
 use schemas::problem::Code;
 use schemas::session::SessionSpec;
@@ -57,6 +57,8 @@ async fn step(
     input: Option<Value>,
 ) -> Result<FrameOut, (Code, String)> {
     let http = moniker::find("http").expect("the http moniker");
+    let session = SessionKey::new(Namespace::default_ns(), SessionId::parse("s-1").expect("an id"));
+    let agent = AgentId::parse("agent-1").expect("an id");
     let spec = SessionSpec {
         moniker: "http".to_owned(),
         task: None,
@@ -75,21 +77,25 @@ async fn step(
     });
     let mut outcomes = Vec::new();
     loop {
-        match http.decide(&StepInput { frame, spec: &spec, arrival: arrival.as_ref(), outcomes: &outcomes }) {
+        match http.decide(&StepInput {
+            session: &session,
+            agent: &agent,
+            frame,
+            spec: &spec,
+            arrival: arrival.as_ref(),
+            answer: None,
+            outcomes: &outcomes,
+        }) {
             Decision::Finish { out, took_arrival } => {
                 assert_eq!(took_arrival, arrival.is_some());
                 return Ok(out);
             }
             Decision::Perform(effect) => {
-                let session = SessionKey::new(
-                    Namespace::parse("default").expect("an id"),
-                    SessionId::parse("s-1").expect("an id"),
-                );
-                let call = EffectCall { session, key: "default:s-1:0:0".to_owned(), effect };
+                let call = EffectCall { session: session.clone(), key: "default:s-1:0:0".to_owned(), effect };
                 outcomes.push(performer.perform(&call).await);
             }
             Decision::Fail { code, message } => return Err((code, message)),
-            Decision::AwaitInput => panic!("http waits for nothing"),
+            other => panic!("http waits for nothing, and so not for {other:?}"),
         }
     }
 }

@@ -1,5 +1,7 @@
 //! What the columns of a row mean, whatever the database: only how a value is read differs.
 
+pub(crate) mod talk;
+
 use std::str::FromStr;
 
 use domain::failure::Failure;

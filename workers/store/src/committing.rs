@@ -25,6 +25,9 @@ pub(crate) fn prepare(owner: &WorkerId, commits: Vec<Commit>) -> Result<Vec<Prep
     if let Some(twice) = commits.iter().find(|commit| !sessions.insert(&commit.key)) {
         return Err(Failure::internal(format!("two commits of session {} in one call", twice.key)));
     }
+    if let Some(mute) = commits.iter().find(|one| !one.talk.log.is_empty() && one.entry.conversation_id.is_none()) {
+        return Err(Failure::internal(format!("session {} has no conversation to talk in", mute.key)));
+    }
     let prepare = |commit: Commit| Prepared {
         owner: owner.clone(),
         head: Json::of(&commit.entry.head),
@@ -43,7 +46,8 @@ pub(crate) struct Call {
 
 impl Call {
     pub(crate) fn new(commits: Vec<Prepared>) -> Self {
-        let bytes = commits.iter().map(|one| one.head.as_str().len() + one.body.as_str().len()).sum();
+        let said = |one: &Prepared| one.commit.talk.log.iter().map(|record| record.body.as_str().len()).sum::<usize>();
+        let bytes = commits.iter().map(|one| one.head.as_str().len() + one.body.as_str().len() + said(one)).sum();
         let settled = commits.iter().map(|one| one.commit.settled.len()).sum();
         Self { commits, bytes, settled }
     }

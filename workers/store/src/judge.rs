@@ -1,6 +1,8 @@
 //! What becomes of each action of a batch: the rules of `Ledger::accept`, decided in memory over
 //! what the transaction has read, in the order given. Writes nothing.
 
+mod talk;
+
 use std::collections::HashMap;
 
 use domain::ports::{Accepted, Refusal, Verdict};
@@ -9,6 +11,8 @@ use schemas::action::{Action, ActionOutcome, ActionType, Lane, NewAction};
 use schemas::id::{ActionId, AgentId, ConversationId, Namespace, SessionKey, Shard};
 use schemas::problem::Code;
 use schemas::session::{NewSession, SessionStatus};
+
+pub(crate) use talk::{Aside, Work};
 
 /// A session as far as acceptance is concerned.
 #[derive(Debug, Clone)]
@@ -53,6 +57,8 @@ pub(crate) struct Book {
     /// Sessions to register, in order; `batch[index].session` is what they are.
     pub(crate) created: Vec<(SessionKey, usize)>,
     pub(crate) entered: Vec<Entered>,
+    /// Conversations and operations that the batch has to do with.
+    pub(crate) aside: Aside,
 }
 
 impl Book {
@@ -65,8 +71,9 @@ impl Book {
         let judged = match (new.kind, &new.session) {
             (ActionType::Create, Some(session)) => self.create(index, new, session, now_ms, shards),
             (ActionType::Create, None) => Err((None, Code::Internal, "a create action without a session".to_owned())),
-            _ => self.target(new).map(|key| (key, false)),
+            _ => self.target(index, new).map(|key| (key, false)),
         };
+        self.end_operation(index, new, judged.is_ok());
         let verdict = match judged {
             Ok((key, ends_here)) => self.enter(index, new, key, ends_here, now_ms),
             Err((target, code, detail)) => {
@@ -105,6 +112,8 @@ impl Book {
             );
             return Err((Some(key), Code::SessionExists, detail));
         }
+        self.check_forum(new)?;
+        self.join(new, session, now_ms);
         let agent = (new.namespace.clone(), session.agent_id.clone());
         // The newest session of an agent is the one that was created last, even if the clock stood
         // still or went back.
@@ -128,17 +137,19 @@ impl Book {
     }
 
     /// The session that an action other than `create` is for, if that session can take it.
-    fn target(&self, new: &NewAction) -> Result<SessionKey, Refused> {
-        let key = match (&new.session_id, &new.agent_id) {
-            (Some(session), _) => SessionKey::new(new.namespace.clone(), session.clone()),
-            (None, Some(agent)) => {
+    fn target(&self, index: usize, new: &NewAction) -> Result<SessionKey, Refused> {
+        let key = match (&new.session_id, self.waiting(index, new), &new.agent_id) {
+            (Some(session), ..) => SessionKey::new(new.namespace.clone(), session.clone()),
+            (None, Some(key), _) => key,
+            (None, None, Some(agent)) => {
                 let newest = self.newest.get(&(new.namespace.clone(), agent.clone()));
                 newest.cloned().ok_or_else(|| {
                     (None, Code::AgentNotFound, format!("agent {agent} has no session; create one first"))
                 })?
             }
-            (None, None) => {
-                return Err((None, Code::InvalidRequest, "session_id or agent_id must be given".to_owned()));
+            (None, None, None) => {
+                let nothing = || (None, Code::InvalidRequest, "session_id or agent_id must be given".to_owned());
+                return Err(self.nobody_waits(index).unwrap_or_else(nothing));
             }
         };
         let Some(known) = self.sessions.get(&key) else {
@@ -159,6 +170,7 @@ impl Book {
             let detail = format!("session {} has failed; resume or destroy it", key.session_id);
             return Err((Some(key), Code::SessionEnded, detail));
         }
+        self.check_operation(index, new, &key)?;
         Ok(key)
     }
 

@@ -1,6 +1,6 @@
-//! The SQL store: ledger, session registry, commits, journal, leases, tokens and definitions. SQLite serves the
-//! embedded fleet, PostgreSQL a fleet of processes: two implementations of the same ports under the
-//! same contract suites, which share what is pure.
+//! The SQL store: ledger, session registry, commits, journal, leases, tokens, definitions and
+//! conversations. SQLite serves the embedded fleet, PostgreSQL a fleet of processes: two
+//! implementations of the same ports under the same contract suites, which share what is pure.
 
 mod accepting;
 mod action_row;
@@ -13,6 +13,7 @@ mod migrate;
 mod open;
 mod postgres;
 mod sqlite;
+mod talking;
 
 pub use open::{OpenError, OpenOptions};
 pub use postgres::PostgresStore;

@@ -10,6 +10,7 @@ use schemas::id::Shard;
 mod accept;
 mod commit;
 mod connect;
+mod conversations;
 mod definitions;
 mod failure;
 mod journal;
@@ -17,9 +18,11 @@ mod leases;
 mod ledger;
 mod link;
 mod open;
+mod operations;
 mod pool;
 mod rows;
 mod sessions;
+mod talk;
 mod tokens;
 mod writer;
 
@@ -49,6 +52,8 @@ struct Inner {
     writers: Vec<Arc<writer::Writer>>,
     /// Of definitions; it is among `writers` too.
     defining: Arc<writer::Writer>,
+    /// Of conversations and results; it is among `writers` too.
+    talking: Arc<writer::Writer>,
     accepts: Queue<accept::Call>,
     commits: [Queue<commit::Call>; COMMIT_WRITERS],
 }
@@ -112,12 +117,15 @@ fn statements() -> Vec<(&'static str, &'static str)> {
         own,
         accept::SQL,
         commit::SQL,
+        conversations::SQL,
         definitions::SQL,
         journal::SQL,
         leases::SQL,
         ledger::SQL,
         open::SQL,
+        operations::SQL,
         sessions::SQL,
+        talk::SQL,
         tokens::SQL,
     ]
     .concat()

@@ -12,6 +12,7 @@ mod audit;
 mod check;
 mod checkpoint;
 mod commit;
+mod conversations;
 mod definitions;
 mod failure;
 mod header;
@@ -19,10 +20,12 @@ mod journal;
 mod leases;
 mod ledger;
 mod open;
+mod operations;
 mod pack;
 mod reserve;
 mod rows;
 mod sessions;
+mod talk;
 mod tokens;
 mod writer;
 
@@ -75,11 +78,14 @@ fn statements() -> Vec<(&'static str, &'static str)> {
         accept::SQL,
         audit::SQL,
         commit::SQL,
+        conversations::SQL,
         definitions::SQL,
         journal::SQL,
         leases::SQL,
         ledger::SQL,
+        operations::SQL,
         sessions::SQL,
+        talk::SQL,
         tokens::SQL,
         open::SQL,
     ]

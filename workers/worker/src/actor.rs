@@ -1,6 +1,7 @@
 //! One live session: load → decide → perform → commit, one task per session. It may run ahead of
 //! its commits as long as nothing leaves the process (DESIGN 5).
 
+mod calls;
 mod commit;
 mod load;
 mod step;
@@ -16,6 +17,7 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use crate::runner::Shared;
+use calls::Calls;
 use commit::InFlight;
 
 /// Actions on their way to a session; what does not fit is read from the ledger.
@@ -72,6 +74,7 @@ struct Live {
     mailbox: mpsc::Receiver<Mail>,
     session: Session,
     in_flight: InFlight,
+    calls: Calls,
     /// Found at load: an effect was sent and its answer is not known (invariant E2).
     in_doubt: Option<String>,
 }
@@ -92,7 +95,8 @@ impl Actor {
             Err(exit) => return exit,
         };
         let in_flight = InFlight::default();
-        let mut live = Live { context: self.context, mailbox: self.mailbox, session, in_flight, in_doubt };
+        let calls = Calls::default();
+        let mut live = Live { context: self.context, mailbox: self.mailbox, session, in_flight, calls, in_doubt };
         match live.run().await {
             Ok(never) => never,
             Err(exit) => exit,
@@ -109,6 +113,7 @@ impl Live {
                 self.save_all().await?;
                 return Ok(Exit::HandedOver);
             }
+            self.session.set_calling(self.calls.is_open());
             match self.session.boundary(self.context.now_ms()) {
                 Next::Step => self.step().await?,
                 Next::Wait { until_ms } => self.wait(until_ms).await?,

@@ -6,6 +6,7 @@ pub mod archivist;
 pub mod executor;
 pub mod runner;
 pub mod step_log;
+pub mod talk;
 mod actor;
 mod auditor;
 mod shard_task;

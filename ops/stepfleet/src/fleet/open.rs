@@ -11,6 +11,7 @@ use host::clock::{FleetClock, SystemClock};
 use host::config::{Config, History, ModelProfile};
 use providers::{Performer, Profile, ProvidersConfig};
 use tokio_util::sync::CancellationToken;
+use worker::talk::{TalkDeps, Talking};
 
 use super::await_services::when_ready;
 use super::store::{Schema, Store};
@@ -36,7 +37,7 @@ impl Parts {
     /// # Errors
     /// Something cannot be opened, and waiting would not help.
     pub async fn open(config: &Config, allow_private: bool, stop: &CancellationToken) -> Result<Self> {
-        let effects = performer(config, allow_private)?;
+        let performer = performer(config, allow_private)?;
         let fleet_clock = config.database.is_shared().then(|| Arc::new(FleetClock::start()));
         let clock: Arc<dyn Clock> = match &fleet_clock {
             Some(clock) => clock.clone(),
@@ -57,6 +58,16 @@ impl Parts {
         let archive = when_ready("history", stop, archive_may_come, async || open_archive(config, true).await).await?;
         let shards = store.leases.shard_count().await?;
         let (queue, dead, live) = carriers(config, shards)?;
+        let effects = Arc::new(Talking::new(
+            TalkDeps {
+                conversations: store.conversations.clone(),
+                definitions: store.definitions.clone(),
+                models: performer.clone(),
+                live: live.clone(),
+                clock: clock.clone(),
+            },
+            performer,
+        ));
         Ok(Self { store, archive: Arc::new(archive), queue, dead, live, effects, clock, fleet_clock })
     }
 }
@@ -107,7 +118,7 @@ async fn open_archive(config: &Config, create: bool) -> Result<LanceArchive> {
     Ok(LanceArchive::open(&uri, history::OpenOptions { create, ..Default::default() }).await?)
 }
 
-fn performer(config: &Config, allow_private: bool) -> Result<Arc<dyn Effects>> {
+fn performer(config: &Config, allow_private: bool) -> Result<Arc<Performer>> {
     let mut profiles = BTreeMap::new();
     for (name, found) in &config.models {
         let ModelProfile { provider, model, base_url, max_tokens, api_key_env, api_key_file, parameters, prices } =

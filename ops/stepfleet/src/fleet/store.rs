@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use anyhow::{Result, bail};
 use domain::failure::Failure;
-use domain::ports::{Clock, Commits, Definitions, Journal, Leases, Ledger, Sessions, Tokens};
+use domain::ports::{
+    Clock, Commits, Conversations, Definitions, Journal, Leases, Ledger, Operations, Sessions, Tokens,
+};
 use host::config::{Config, Database};
 use store::{OpenOptions, PostgresStore, SqliteStore};
 
@@ -18,6 +20,8 @@ pub struct Store {
     pub leases: Arc<dyn Leases>,
     pub tokens: Arc<dyn Tokens>,
     pub definitions: Arc<dyn Definitions>,
+    pub conversations: Arc<dyn Conversations>,
+    pub operations: Arc<dyn Operations>,
     backend: Backend,
 }
 
@@ -61,7 +65,16 @@ impl Store {
 
     fn of<S>(store: S, backend: Backend) -> Self
     where
-        S: Ledger + Sessions + Commits + Journal + Leases + Tokens + Definitions + 'static,
+        S: Ledger
+            + Sessions
+            + Commits
+            + Journal
+            + Leases
+            + Tokens
+            + Definitions
+            + Conversations
+            + Operations
+            + 'static,
     {
         let store = Arc::new(store);
         Self {
@@ -71,7 +84,9 @@ impl Store {
             journal: store.clone(),
             leases: store.clone(),
             tokens: store.clone(),
-            definitions: store,
+            definitions: store.clone(),
+            conversations: store.clone(),
+            operations: store,
             backend,
         }
     }

@@ -11,12 +11,14 @@ const ARROWS: &[(&str, &[&str])] = &[
     // The hack has no code; it only fixes features (see its manifest).
     ("history", &["schemas", "domain", "workspace-hack"]),
     ("providers", &["schemas", "domain"]),
+    ("engine", &["schemas", "domain"]),
     ("host", &["schemas", "domain"]),
     ("worker", &["schemas", "domain", "host"]),
     ("dispatcher", &["schemas", "domain", "host"]),
     ("stepfleet", &["schemas", "domain", "broker", "store", "history", "providers", "host", "worker", "dispatcher"]),
     ("xtask", &[]),
-    ("testkit", &["schemas", "domain"]),
+    // The library's store is a port of its own.
+    ("testkit", &["schemas", "domain", "engine"]),
     ("sim", &["schemas", "domain", "testkit", "worker"]),
     ("e2e", &["schemas"]),
     ("chaos", &[]),
@@ -28,6 +30,7 @@ const TEST_ARROWS: &[(&str, &[&str])] = &[
     ("store", &["testkit"]),
     ("history", &["testkit"]),
     ("providers", &["testkit"]),
+    ("engine", &["providers"]),
     ("worker", &["testkit"]),
     ("dispatcher", &["testkit"]),
 ];

@@ -1,9 +1,9 @@
-//! Live notices within one process, all of them kept for inspection.
+//! Live notices and news within one process, all of them kept for inspection.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
-use domain::ports::{Live, Notice, Subscription};
+use domain::ports::{ConversationKey, Listening, Live, News, Notice, Subscription};
 use schemas::id::SessionKey;
 use tokio::sync::broadcast;
 
@@ -13,6 +13,8 @@ const BUFFER: usize = 256;
 pub struct LocalLive {
     sender: broadcast::Sender<Notice>,
     published: Arc<Mutex<Vec<Notice>>>,
+    news: broadcast::Sender<(ConversationKey, News)>,
+    told: Arc<Mutex<Vec<(ConversationKey, News)>>>,
     objections: Arc<Mutex<Vec<String>>>,
     witness: Option<Witness>,
 }
@@ -25,6 +27,8 @@ impl Default for LocalLive {
         Self {
             sender: broadcast::Sender::new(BUFFER),
             published: Arc::default(),
+            news: broadcast::Sender::new(BUFFER),
+            told: Arc::default(),
             objections: Arc::default(),
             witness: None,
         }
@@ -47,6 +51,13 @@ impl LocalLive {
     }
 }
 
+impl LocalLive {
+    /// All news so far, in order.
+    pub fn told(&self) -> Vec<(ConversationKey, News)> {
+        self.told.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
 #[async_trait]
 impl Live for LocalLive {
     fn publish(&self, notices: Vec<Notice>) {
@@ -61,6 +72,33 @@ impl Live for LocalLive {
 
     fn subscribe(&self, key: &SessionKey) -> Box<dyn Subscription> {
         Box::new(LocalSubscription { key: key.clone(), receiver: self.sender.subscribe() })
+    }
+
+    fn tell(&self, key: &ConversationKey, news: News) {
+        self.told.lock().unwrap_or_else(PoisonError::into_inner).push((key.clone(), news.clone()));
+        let _ = self.news.send((key.clone(), news));
+    }
+
+    fn listen(&self, key: &ConversationKey) -> Box<dyn Listening> {
+        Box::new(LocalListening { key: key.clone(), receiver: self.news.subscribe() })
+    }
+}
+
+struct LocalListening {
+    key: ConversationKey,
+    receiver: broadcast::Receiver<(ConversationKey, News)>,
+}
+
+#[async_trait]
+impl Listening for LocalListening {
+    async fn next(&mut self) -> Option<News> {
+        loop {
+            match self.receiver.recv().await {
+                Ok((key, news)) if key == self.key => return Some(news),
+                Ok(_) => {}
+                Err(broadcast::error::RecvError::Lagged(_) | broadcast::error::RecvError::Closed) => return None,
+            }
+        }
     }
 }
 

@@ -1,15 +1,18 @@
-//! The SQL database as a value: ledger, registry, journal, leases, tokens and definitions under one lock, with
-//! a clock of its own. One store serves a whole fleet and survives every worker of it.
+//! The SQL database as a value: ledger, registry, journal, leases, tokens, definitions and
+//! conversations under one lock, with a clock of its own. One store serves a whole fleet and survives every worker of it.
 
 mod accept;
 mod commits;
+mod conversations;
 mod definitions;
 mod inspect;
 mod journal;
 mod leases;
 mod ledger;
+mod operations;
 mod sessions;
 mod state;
+mod talk;
 mod tokens;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -21,13 +21,23 @@ pub enum Port {
     Journal,
     Archive,
     Leases,
+    Conversations,
+    Operations,
     Queue,
     Effects,
 }
 
 impl Port {
     /// The ports that one database serves.
-    pub const STORE: [Port; 5] = [Self::Ledger, Self::Sessions, Self::Commits, Self::Journal, Self::Leases];
+    pub const STORE: [Port; 7] = [
+        Self::Ledger,
+        Self::Sessions,
+        Self::Commits,
+        Self::Journal,
+        Self::Leases,
+        Self::Conversations,
+        Self::Operations,
+    ];
 }
 
 /// Probabilities per call, and bounds of its delay.

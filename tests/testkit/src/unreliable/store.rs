@@ -1,8 +1,10 @@
-//! Ledger, registry, commits, journal and archive through faults.
+//! Ledger, registry, commits, journal, conversations, operations and archive through faults.
 
 mod archive;
+mod conversations;
 mod journal;
 mod ledger;
+mod operations;
 mod sessions;
 
 use async_trait::async_trait;

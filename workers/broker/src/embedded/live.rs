@@ -1,20 +1,26 @@
-//! Live notices within one process: one broadcast channel per session that somebody watches.
-
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex};
+//! Live notices and news within one process.
 
 use async_trait::async_trait;
-use domain::ports::{Live, Notice, Subscription};
+use domain::ports::{ConversationKey, Listening, Live, News, Notice, Subscription};
 use schemas::id::SessionKey;
-use tokio::sync::broadcast;
+use schemas::limits::NEWS_KEPT_MAX;
+
+use super::rooms::{Listener, Rooms};
 
 /// Notices kept for a slow subscriber; one that lags more reads the journal.
 const NOTICES_MAX: usize = 64;
 
 /// Cheap to clone; clones share their subscribers.
-#[derive(Clone, Default)]
+#[derive(Clone)]
 pub struct EmbeddedLive {
-    watched: Arc<Mutex<HashMap<SessionKey, broadcast::Sender<Notice>>>>,
+    sessions: Rooms<SessionKey, Notice>,
+    conversations: Rooms<ConversationKey, News>,
+}
+
+impl Default for EmbeddedLive {
+    fn default() -> Self {
+        Self { sessions: Rooms::new(NOTICES_MAX), conversations: Rooms::new(NEWS_KEPT_MAX) }
+    }
 }
 
 impl EmbeddedLive {
@@ -24,51 +30,48 @@ impl EmbeddedLive {
 
     /// Ends the subscriptions of the chosen sessions: their notices may have been lost.
     pub(crate) fn interrupt(&self, chosen: impl Fn(&SessionKey) -> bool) {
-        self.watched.lock().expect("no holder panics").retain(|key, _| !chosen(key));
+        self.sessions.interrupt(chosen);
+    }
+
+    /// Ends the listening to the chosen conversations: news of them may have been lost.
+    pub(crate) fn silence(&self, chosen: impl Fn(&ConversationKey) -> bool) {
+        self.conversations.interrupt(chosen);
     }
 }
 
 impl Live for EmbeddedLive {
     fn publish(&self, notices: Vec<Notice>) {
-        let watched = self.watched.lock().expect("no holder panics");
-        if watched.is_empty() {
-            return;
-        }
-        for notice in notices {
-            if let Some(tx) = watched.get(&notice.key) {
-                // No receiver is left: the subscription's drop removes the channel in a moment.
-                let _ = tx.send(notice);
-            }
-        }
+        let keys: Vec<SessionKey> = notices.iter().map(|notice| notice.key.clone()).collect();
+        self.sessions.tell(keys.iter().zip(notices));
     }
 
     fn subscribe(&self, key: &SessionKey) -> Box<dyn Subscription> {
-        let mut watched = self.watched.lock().expect("no holder panics");
-        let tx = watched.entry(key.clone()).or_insert_with(|| broadcast::channel(NOTICES_MAX).0);
-        Box::new(EmbeddedSubscription { rx: Some(tx.subscribe()), key: key.clone(), watched: self.watched.clone() })
+        Box::new(Subscribed(self.sessions.enter(key)))
+    }
+
+    fn tell(&self, key: &ConversationKey, news: News) {
+        self.conversations.tell([(key, news)]);
+    }
+
+    fn listen(&self, key: &ConversationKey) -> Box<dyn Listening> {
+        Box::new(Listens(self.conversations.enter(key)))
     }
 }
 
-struct EmbeddedSubscription {
-    rx: Option<broadcast::Receiver<Notice>>,
-    key: SessionKey,
-    watched: Arc<Mutex<HashMap<SessionKey, broadcast::Sender<Notice>>>>,
-}
+struct Subscribed(Listener<SessionKey, Notice>);
 
 #[async_trait]
-impl Subscription for EmbeddedSubscription {
+impl Subscription for Subscribed {
     async fn next(&mut self) -> Option<Notice> {
-        // Lagged or closed: either way the subscriber must read the journal.
-        self.rx.as_mut()?.recv().await.ok()
+        self.0.next().await
     }
 }
 
-impl Drop for EmbeddedSubscription {
-    fn drop(&mut self) {
-        self.rx = None;
-        let mut watched = self.watched.lock().expect("no holder panics");
-        if watched.get(&self.key).is_some_and(|tx| tx.receiver_count() == 0) {
-            watched.remove(&self.key);
-        }
+struct Listens(Listener<ConversationKey, News>);
+
+#[async_trait]
+impl Listening for Listens {
+    async fn next(&mut self) -> Option<News> {
+        self.0.next().await
     }
 }

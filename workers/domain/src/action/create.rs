@@ -9,6 +9,7 @@ use serde_json::{Map, Value};
 
 use super::ParseContext;
 use super::fields::{self, Object, Problems};
+use crate::conversation::CONVERSE;
 use crate::moniker::{self, Moniker};
 
 /// Fields of the payload (frozen, DESIGN 8).
@@ -42,6 +43,10 @@ pub(super) fn check(
     payload.object("state", problems);
     let moniker = moniker?;
     let state = object_or_empty(payload.get("state"));
+    let session_id = session_id.unwrap_or_else(|| ctx.session_id.clone());
+    // Who converses does so somewhere: in a conversation of its own, unless it is told where.
+    let own = || ConversationId::parse(session_id.as_str()).ok().filter(|_| moniker.talks());
+    let conversation_id = conversation_id.or_else(own);
     let spec = SessionSpec {
         moniker: moniker.name().to_owned(),
         task: task.map(str::to_owned),
@@ -50,7 +55,7 @@ pub(super) fn check(
         max_steps,
         max_runtime_ms: max_runtime_s.map(|seconds| seconds * 1_000),
         loop_interval_ms: loop_interval_ms.unwrap_or_else(|| moniker.loop_interval_ms()),
-        conversation_id,
+        conversation_id: conversation_id.or_else(|| own_conversation(moniker.name(), ctx)),
         parent: None,
     };
     problems.extend(moniker.check(&spec, &state));
@@ -58,11 +63,18 @@ pub(super) fn check(
         return None;
     }
     Some(NewSession {
-        session_id: session_id.unwrap_or_else(|| ctx.session_id.clone()),
+        session_id,
         agent_id: agent_id.unwrap_or_else(|| ctx.agent_id.clone()),
         state: Json::of(&moniker.initial_state(&spec, state)),
         spec,
     })
+}
+
+/// Who talks has a conversation of its own unless it is given one. Its id is a fresh one, of which the
+/// caller has made just this.
+fn own_conversation(moniker: &str, ctx: &ParseContext) -> Option<ConversationId> {
+    let id = ConversationId::parse(ctx.session_id.as_str()).ok()?;
+    (moniker == CONVERSE).then_some(id)
 }
 
 fn read_moniker(payload: &Object<'_>, problems: &mut Problems) -> Option<&'static dyn Moniker> {
@@ -81,4 +93,17 @@ fn read_moniker(payload: &Object<'_>, problems: &mut Problems) -> Option<&'stati
 
 fn object_or_empty(value: Option<&Value>) -> Value {
     value.filter(|value| value.is_object()).cloned().unwrap_or_else(|| Value::Object(Map::new()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_who_talks_gets_a_conversation() {
+        let ctx = crate::action::tests::context();
+        let own = own_conversation(CONVERSE, &ctx).expect("a conversation");
+        assert_eq!(own.as_str(), ctx.session_id.as_str());
+        assert_eq!(own_conversation("count", &ctx), None);
+    }
 }

@@ -1,7 +1,14 @@
 //! `tool_result {operation_id | tool_call_id, result | error}`: the end of a dispatched operation
 //! (SPEC T-ACT-15).
 
+use std::borrow::Cow;
+
+use schemas::action::{ActionType, NewAction};
+use schemas::conversation::OperationState;
+use schemas::id::OperationId;
 use schemas::limits::ID_BYTES_MAX;
+use serde::Deserialize;
+use serde::de::IgnoredAny;
 
 use super::fields::{Object, Problems};
 
@@ -29,4 +36,26 @@ pub(super) fn check(payload: &Object<'_>, problems: &mut Problems) {
     if payload.get("error").is_some_and(|error| !(error.is_string() || error.is_object())) {
         problems.add("payload.error", "must be a text or an object {code, message, retriable}");
     }
+}
+
+/// The operation that a result names, and how it ended.
+pub fn result_of(new: &NewAction) -> Option<(OperationId, OperationState)> {
+    #[derive(Deserialize)]
+    struct Payload<'p> {
+        #[serde(borrow, default)]
+        operation_id: Option<Cow<'p, str>>,
+        #[serde(default)]
+        error: Option<IgnoredAny>,
+    }
+    if new.kind != ActionType::ToolResult {
+        return None;
+    }
+    let payload: Payload<'_> = serde_json::from_str(new.payload.as_str()).ok()?;
+    let state = if payload.error.is_some() { OperationState::Failed } else { OperationState::Completed };
+    Some((OperationId::parse(&payload.operation_id?).ok()?, state))
+}
+
+/// Whether a payload names an operation; that says which session it is for.
+pub(super) fn names_operation(payload: &Object<'_>) -> bool {
+    payload.has("operation_id")
 }

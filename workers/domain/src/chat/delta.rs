@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::message::Part;
 use super::usage::Usage;
 
 /// One piece. `part` is the position of the part that it belongs to among the reply's parts. Pieces
@@ -34,6 +35,25 @@ pub enum ChatDelta {
 }
 
 impl ChatDelta {
+    /// A reply that came whole, piece by piece, so that a listener hears of it either way.
+    pub fn of_whole(parts: &[Part], usage: Option<&Usage>) -> Vec<Self> {
+        let of_part = |(part, content): (usize, &Part)| match content {
+            Part::Text { text, .. } if !text.is_empty() => Some(Self::Text { part, text: text.clone() }),
+            Part::Reasoning(thoughts) if !thoughts.text.is_empty() => {
+                Some(Self::Reasoning { part, text: thoughts.text.clone() })
+            }
+            Part::ToolCall(call) => Some(Self::ToolCall {
+                part,
+                id: Some(call.id.clone()),
+                name: Some(call.name.clone()),
+                arguments: call.invalid.clone().unwrap_or_else(|| call.input.to_string()),
+            }),
+            _ => None,
+        };
+        let pieces = parts.iter().enumerate().filter_map(of_part);
+        pieces.chain(usage.map(|usage| Self::Usage { usage: usage.clone() })).collect()
+    }
+
     /// The part it belongs to.
     pub fn part(&self) -> Option<usize> {
         match self {

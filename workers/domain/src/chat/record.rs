@@ -2,8 +2,9 @@
 
 use schemas::problem::Code;
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
+use super::context::CallContext;
 use super::reply::ChatReply;
 use super::usage::Usage;
 
@@ -100,6 +101,44 @@ pub struct ProviderCallRecord {
     pub started_at_ms: i64,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub finished_at_ms: Option<i64>,
+}
+
+impl ProviderCallRecord {
+    /// The record of a chat call that begins now (epoch milliseconds).
+    pub fn open(
+        id: &str,
+        context: &CallContext,
+        provider: &str,
+        model: &str,
+        streaming: bool,
+        started_at_ms: i64,
+    ) -> Self {
+        let mut request_metadata = Map::new();
+        if !context.metadata.is_empty() {
+            request_metadata.insert("metadata".to_owned(), context.metadata.clone().into());
+        }
+        request_metadata.insert("agent_context".to_owned(), json!(context.agent_context(provider, model)));
+        let extensions = context.extensions(provider, model, streaming);
+        request_metadata.insert("extensions".to_owned(), extensions.into());
+        Self {
+            id: id.to_owned(),
+            conversation_id: context.conversation_id.clone(),
+            turn_id: context.turn_id.clone(),
+            provider: provider.to_owned(),
+            model: model.to_owned(),
+            operation: Operation::Chat,
+            request_id: None,
+            correlation_id: Some(context.run_id()),
+            parent_correlation_id: context.parent_run_id(),
+            request_metadata,
+            response_metadata: Map::new(),
+            usage: None,
+            cost: None,
+            outcome: None,
+            started_at_ms,
+            finished_at_ms: None,
+        }
+    }
 }
 
 /// A call whose attempts are used up.

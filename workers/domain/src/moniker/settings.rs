@@ -63,6 +63,17 @@ impl Settings {
         self.problem(key, format!("must be one of {}, not {}", names.join(", "), brief(&value)))
     }
 
+    /// True or false.
+    pub fn flag(&mut self, key: &'static str) -> Option<bool> {
+        match self.take(key)? {
+            Value::Bool(flag) => Some(flag),
+            other => {
+                let shown = brief(&other);
+                self.problem(key, format!("must be true or false, not {shown}"))
+            }
+        }
+    }
+
     /// A list of texts; a single text counts as a list of one.
     pub fn texts(&mut self, key: &'static str, max: usize) -> Vec<String> {
         let list = match self.take(key) {

@@ -38,7 +38,9 @@ pub fn decide(
     arrival: Option<&Arrival>,
     outcomes: &[Outcome],
 ) -> Decision {
-    moniker.decide(&StepInput { frame, spec, arrival, outcomes })
+    let session = SessionKey::new(schemas::id::Namespace::default_ns(), SessionId::parse("s-1").expect("an id"));
+    let agent = AgentId::parse("agent-1").expect("an id");
+    moniker.decide(&StepInput { session: &session, agent: &agent, frame, spec, arrival, answer: None, outcomes })
 }
 
 pub fn finish(
@@ -134,12 +136,13 @@ proptest! {
             .map(|a| Outcome::Ok(if as_text { json!({"text": a.to_string()}) } else { a }))
             .collect();
         match decide(moniker, &spec, &frame, arrival.as_ref(), &outcomes) {
-            Decision::Finish { out, took_arrival } => {
+            Decision::Finish { out, took_arrival } | Decision::Emit { out, took_arrival, .. } => {
                 prop_assert_eq!(out.step, frame.step);
                 prop_assert!(!took_arrival || arrival.is_some());
             }
             Decision::Fail { message, .. } => prop_assert!(!message.is_empty()),
-            Decision::Perform(_) | Decision::AwaitInput => {}
+            Decision::Refuse { message, .. } => prop_assert!(!message.is_empty() && arrival.is_some()),
+            Decision::Perform(_) | Decision::AwaitInput | Decision::AwaitOperation => {}
         }
     }
 }

@@ -15,6 +15,12 @@ impl Session {
         self.control.iter().any(|action| action.kind == ActionType::Destroy)
     }
 
+    /// Whether a pause waits for the calls under way: they are a running step, and a pause never
+    /// cuts one (DESIGN 5).
+    pub fn pause_asked(&self) -> bool {
+        self.control.iter().any(|action| action.kind == ActionType::Pause)
+    }
+
     /// Whether guidance with `"mode": "now"` waits that came after the given place in the lane: it
     /// cancels the call that was running then.
     pub fn urgent_guidance_after(&self, session_seq: u64) -> bool {
@@ -35,6 +41,9 @@ impl Session {
 
     pub(super) fn apply_control(&mut self, now_ms: i64) {
         self.begin_stopping(now_ms);
+        if self.is_calling && self.pause_asked() {
+            return;
+        }
         for action in self.control.extract(|a| matches!(a.kind, ActionType::Pause | ActionType::Resume)) {
             if action.kind == ActionType::Pause {
                 self.apply_pause(now_ms, &action);
@@ -93,10 +102,11 @@ impl Session {
 
     /// Work that this moniker can never take is refused at once, so that nothing waits in vain.
     pub(super) fn refuse_untakeable(&mut self, now_ms: i64) {
-        let takes_input = self.moniker.takes_input();
+        let (takes_input, takes_results) = (self.moniker.takes_input(), self.moniker.takes_results());
         let refused = self.work.extract(|action| match action.kind {
             ActionType::Input => !takes_input,
-            ActionType::Create | ActionType::ToolResult => true,
+            ActionType::ToolResult => !takes_results,
+            ActionType::Create => true,
             _ => false,
         });
         for action in refused {
@@ -125,6 +135,10 @@ impl Session {
 
     fn refuse(&mut self, now_ms: i64, action: &Action, code: Code) {
         let message = format!("{} ({} is {})", code.title(), self.key.session_id, self.head.status.as_str());
+        self.refuse_because(now_ms, action, code, message);
+    }
+
+    pub(super) fn refuse_because(&mut self, now_ms: i64, action: &Action, code: Code, message: String) {
         self.unsaved.refuse(action.action_id.clone(), code, message.clone());
         // Nothing follows the event that ends a stream.
         if !self.head.status.is_final() {

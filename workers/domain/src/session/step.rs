@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use super::Session;
 use crate::effect::Outcome;
-use crate::moniker::{Arrival, ArrivalKind, Decision, StepInput};
+use crate::moniker::{Answer, Arrival, ArrivalKind, Decision, Emits, StepInput};
 
 /// A step that has begun. The frame holds the session's state while it runs.
 #[derive(Debug)]
@@ -23,6 +23,7 @@ pub struct StepStart {
     guidance: Option<Json>,
     arrival: Option<Arrival>,
     arrival_seq: Option<u64>,
+    answer: Option<Answer>,
 }
 
 /// How a step ended, for the caller's log and metrics.
@@ -53,15 +54,37 @@ impl Session {
             guidance_seq,
             arrival,
             arrival_seq,
+            answer: None,
+        }
+    }
+
+    /// Starts a step that takes the answer of a call, and nothing else.
+    pub fn begin_answer_step(&mut self, answer: Answer, now_ms: i64) -> StepStart {
+        StepStart {
+            guidance: None,
+            frame: FrameIn {
+                step: self.head.next_step_token.clone(),
+                state: std::mem::take(&mut self.state),
+                guidance: None,
+            },
+            iteration: self.head.steps,
+            started_ms: now_ms,
+            guidance_seq: None,
+            arrival: None,
+            arrival_seq: None,
+            answer: Some(answer),
         }
     }
 
     /// Asks the moniker, with the outcomes so far.
     pub fn decide(&self, start: &StepStart, outcomes: &[Outcome]) -> Decision {
         self.moniker.decide(&StepInput {
+            session: &self.key,
+            agent: &self.agent_id,
             frame: &start.frame,
             spec: &self.spec,
             arrival: start.arrival.as_ref(),
+            answer: start.answer.as_ref(),
             outcomes,
         })
     }
@@ -71,11 +94,51 @@ impl Session {
         self.state = start.frame.state;
     }
 
-    /// Nothing to do: waits for input (and no longer than the session may run).
-    pub fn await_input(&mut self, start: StepStart) {
+    /// Nothing to do: waits for input (and no longer than the session may run). While calls are
+    /// under way the session stays due: whoever takes it over starts them again.
+    pub fn await_input(&mut self, start: StepStart, now_ms: i64) {
+        self.rest_until(start, Cause::Input, now_ms);
+    }
+
+    /// Nothing to do until a dispatched operation ends.
+    pub fn await_operation(&mut self, start: StepStart, now_ms: i64) {
+        self.rest_until(start, Cause::Operation, now_ms);
+    }
+
+    fn rest_until(&mut self, start: StepStart, cause: Cause, now_ms: i64) {
         self.abandon_step(start);
-        self.head.cause = Cause::Input;
-        self.head.wake_at_ms = self.runtime_ends_ms();
+        if self.calls().is_empty() {
+            self.head.cause = cause;
+            self.head.wake_at_ms = self.runtime_ends_ms();
+        } else if self.head.cause != Cause::Runnable || self.head.wake_at_ms.is_none_or(|at| at > now_ms) {
+            self.head.cause = Cause::Runnable;
+            self.head.wake_at_ms = Some(now_ms);
+        }
+    }
+
+    /// The arrival is refused; no step is recorded.
+    pub fn refuse_arrival(&mut self, start: StepStart, code: Code, message: String, now_ms: i64) {
+        let refused = start.arrival_seq.and_then(|seq| self.work.remove(seq));
+        self.abandon_step(start);
+        if let Some(action) = refused {
+            self.refuse_because(now_ms, &action, code, message);
+        }
+    }
+
+    /// Records a finished step with all that it causes; a step beyond the limits causes nothing.
+    pub fn finish_emitting(
+        &mut self,
+        start: StepStart,
+        out: FrameOut,
+        took_arrival: bool,
+        emits: Emits,
+        now_ms: i64,
+    ) -> StepTaken {
+        let taken = self.finish_step(start, out, took_arrival, now_ms);
+        if taken == StepTaken::Ok {
+            self.emit(emits, now_ms);
+        }
+        taken
     }
 
     /// Records a finished step and moves the cursor; a frame beyond the limits is a failed step.

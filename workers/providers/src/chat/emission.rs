@@ -1,6 +1,6 @@
 //! What one attempt tells, and the promise that it is taken back if the attempt dies.
 
-use domain::chat::{ChatDelta, ChatReply, Part};
+use domain::chat::{ChatDelta, ChatReply};
 use domain::ports::DeltaSink;
 
 /// Dropped before [`Emission::complete`], by a failure, a timeout or a cancelled call, it retracts.
@@ -25,24 +25,7 @@ impl<'a> Emission<'a> {
 
     /// Tells a reply that came whole, so that a listener hears of it either way.
     pub fn tell_all(&mut self, reply: &ChatReply) {
-        for (part, content) in reply.parts.iter().enumerate() {
-            match content {
-                Part::Text { text, .. } if !text.is_empty() => self.tell(ChatDelta::Text { part, text: text.clone() }),
-                Part::Reasoning(thoughts) if !thoughts.text.is_empty() => {
-                    self.tell(ChatDelta::Reasoning { part, text: thoughts.text.clone() });
-                }
-                Part::ToolCall(call) => self.tell(ChatDelta::ToolCall {
-                    part,
-                    id: Some(call.id.clone()),
-                    name: Some(call.name.clone()),
-                    arguments: call.invalid.clone().unwrap_or_else(|| call.input.to_string()),
-                }),
-                _ => {}
-            }
-        }
-        if let Some(usage) = &reply.usage {
-            self.tell(ChatDelta::Usage { usage: usage.clone() });
-        }
+        ChatDelta::of_whole(&reply.parts, reply.usage.as_ref()).into_iter().for_each(|piece| self.tell(piece));
     }
 
     /// What was told stays.

@@ -1,7 +1,7 @@
 //! The record of a call, from its start to its end.
 
-use domain::chat::{ChatCall, ChatReply, Operation, Prices, ProviderCallRecord, RequestOutcome};
-use serde_json::{Map, Value, json};
+use domain::chat::{ChatCall, ChatReply, Prices, ProviderCallRecord, RequestOutcome};
+use serde_json::Value;
 use tokio::time::Instant;
 
 use crate::call::CallError;
@@ -15,34 +15,9 @@ pub(crate) struct Log {
 
 impl Log {
     pub fn start(call: &ChatCall, provider: &str, model: &str, streaming: bool) -> Self {
-        let context = &call.context;
-        let mut request_metadata = Map::new();
-        if !context.metadata.is_empty() {
-            request_metadata.insert("metadata".to_owned(), context.metadata.clone().into());
-        }
-        request_metadata.insert("agent_context".to_owned(), json!(context.agent_context(provider, model)));
-        let extensions = context.extensions(provider, model, streaming);
-        request_metadata.insert("extensions".to_owned(), extensions.into());
-        let run_id = context.run_id();
+        let record = ProviderCallRecord::open(&call.id, &call.context, provider, model, streaming, clock::now_ms());
+        let run_id = call.context.run_id();
         tracing::debug!(call = %call.id, provider, model, streaming, run.id = %run_id, "model call starts");
-        let record = ProviderCallRecord {
-            id: call.id.clone(),
-            conversation_id: context.conversation_id.clone(),
-            turn_id: context.turn_id.clone(),
-            provider: provider.to_owned(),
-            model: model.to_owned(),
-            operation: Operation::Chat,
-            request_id: None,
-            correlation_id: Some(run_id),
-            parent_correlation_id: context.parent_run_id(),
-            request_metadata,
-            response_metadata: Map::new(),
-            usage: None,
-            cost: None,
-            outcome: None,
-            started_at_ms: clock::now_ms(),
-            finished_at_ms: None,
-        };
         Self { record, started: Instant::now() }
     }
 

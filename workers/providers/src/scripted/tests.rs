@@ -7,6 +7,7 @@ use domain::chat::{
 use domain::effect::Outcome;
 use domain::moniker::{self, Decision, StepInput};
 use schemas::frame::{FrameIn, FrameOut, StepToken};
+use schemas::id::{AgentId, Namespace, SessionId, SessionKey};
 use schemas::json::Json;
 use schemas::session::SessionSpec;
 use serde_json::json;
@@ -326,10 +327,20 @@ async fn run(name: &str, task: Option<&str>, state: Value, steps: usize) -> Vec<
     };
     let mut frame = FrameIn { step: StepToken::start(), state: moniker.initial_state(&spec, state), guidance: None };
     let mut outs: Vec<FrameOut> = Vec::new();
+    let session = SessionKey::new(Namespace::default_ns(), SessionId::parse("s-1").expect("an id"));
+    let agent = AgentId::parse("agent-1").expect("an id");
     for _ in 0..steps {
         let mut outcomes = Vec::new();
         let out = loop {
-            let input = StepInput { frame: &frame, spec: &spec, arrival: None, outcomes: &outcomes };
+            let input = StepInput {
+                session: &session,
+                agent: &agent,
+                frame: &frame,
+                spec: &spec,
+                arrival: None,
+                answer: None,
+                outcomes: &outcomes,
+            };
             match moniker.decide(&input) {
                 Decision::Finish { out, .. } => break out,
                 Decision::Perform(domain::effect::Effect::Model(request)) => {

@@ -17,11 +17,12 @@ use sqlx::postgres::PgRow;
 
 use super::pool::Statement;
 use super::rows::{action_row, count, get, id, key, name, opt_id, shard};
+use super::talk;
 use super::writer::{Trouble, Unit, Writer, begin, commit};
 pub(super) use crate::accepting::Call;
 use crate::accepting::{Wanted, seen};
 use crate::batch::Running;
-use crate::judge::{Book, Known};
+use crate::judge::{Aside, Book, Known};
 #[cfg(test)]
 pub(super) use sql::SQL;
 
@@ -65,9 +66,44 @@ pub(super) async fn accept(
     if batch.is_empty() {
         return Ok(Vec::new());
     }
-    let wanted = Wanted::of(batch);
+    let (mut book, now_ms) = look(connection, batch, Aside::of(batch)).await?;
+    let verdicts = judge(&mut book, now_ms, shards, batch);
+    enter(connection, now_ms, batch, &book).await?;
+    Ok(verdicts)
+}
+
+/// For a transaction that writes to a conversation first: its sessions are locked before that.
+pub(super) async fn lock_sessions(connection: &mut PgConnection, named: &[(&str, &str)]) -> Result<(), Trouble> {
+    if named.is_empty() {
+        return Ok(());
+    }
+    let (namespaces, sessions): (Vec<&str>, Vec<&str>) = named.iter().copied().unzip();
+    sqlx::query(sql::LOCK_SESSIONS).bind(namespaces).bind(sessions).execute(connection).await?;
+    Ok(())
+}
+
+/// All that must be known before the batch is judged, and the database's time. What will be written
+/// to is locked: sessions, then conversations, then operations, each in the order of their ids.
+pub(super) async fn look(
+    connection: &mut PgConnection,
+    batch: &[&NewAction],
+    mut aside: Aside,
+) -> Result<(Book, i64), Trouble> {
+    let operations: Vec<(String, String)> =
+        aside.operations(batch).into_iter().map(|(namespace, id)| (namespace.to_owned(), id.to_owned())).collect();
+    let operations: Vec<(&str, &str)> =
+        operations.iter().map(|(namespace, id)| (namespace.as_str(), id.as_str())).collect();
+    let waiting = talk::works(connection, &operations).await?;
+    let mut wanted = Wanted::of(batch);
+    // Whose results these are is said by their operations.
+    wanted.sessions.extend(waiting.iter().map(|((namespace, _), work)| (namespace.as_str(), work.session_id.as_str())));
     let (mut book, now_ms, has_repeats) = read(&find(&wanted).fetch_all(&mut *connection).await?)?;
-    if has_repeats {
+    let places = Aside::places(batch);
+    aside.forums = talk::lock_forums(connection, &places.iter().collect::<Vec<_>>()).await?;
+    aside.works = talk::lock_works(connection, &operations).await?;
+    book.aside = aside;
+    // Whoever else brought this very result may have ended its operation while we waited for a lock.
+    if has_repeats || !operations.is_empty() {
         let (namespaces, ids): (Vec<&str>, Vec<&str>) = wanted.actions.iter().copied().unzip();
         let rows = sqlx::query(sql::FIND_ACTIONS).bind(namespaces).bind(ids).fetch_all(&mut *connection).await?;
         for row in &rows {
@@ -75,11 +111,24 @@ pub(super) async fn accept(
             book.actions.insert((row.namespace.clone(), row.action_id.clone()), seen(row)?);
         }
     }
-    let verdicts = batch.iter().enumerate().map(|(index, new)| book.judge(index, new, now_ms, shards)).collect();
+    Ok((book, now_ms))
+}
+
+pub(super) fn judge(book: &mut Book, now_ms: i64, shards: u16, batch: &[&NewAction]) -> Vec<Verdict> {
+    batch.iter().enumerate().map(|(index, new)| book.judge(index, new, now_ms, shards)).collect()
+}
+
+/// Writes what was judged.
+pub(super) async fn enter(
+    connection: &mut PgConnection,
+    now_ms: i64,
+    batch: &[&NewAction],
+    book: &Book,
+) -> Result<(), Trouble> {
     if !book.entered.is_empty() {
-        columns::bind(sqlx::query(sql::WRITE), now_ms, batch, &book).execute(connection).await?;
+        columns::bind(sqlx::query(sql::WRITE), now_ms, batch, book).execute(&mut *connection).await?;
     }
-    Ok(verdicts)
+    talk::write(connection, now_ms, &book.aside.additions).await
 }
 
 fn find(wanted: &Wanted<'_>) -> Statement {

@@ -18,14 +18,17 @@ use schemas::id::{Epoch, Shard, WorkerId};
 use sqlx::PgConnection;
 use sqlx::postgres::PgRow;
 
-use super::accept::accept;
+use super::accept::{accept, lock_sessions};
 use super::rows::{count, get, id, shard};
+use super::talk;
 use super::writer::{Trouble, Unit, Writer, begin, commit};
 use super::{COMMIT_WRITERS, PostgresStore};
 use crate::accepting::{Wanted, under_way};
 use crate::batch::Running;
 pub(super) use crate::committing::Call;
 use crate::committing::{Prepared, prepare};
+use crate::judge::Aside;
+use crate::talking::{Place, Words};
 #[cfg(test)]
 pub(super) use sql::SQL;
 
@@ -90,13 +93,18 @@ struct Batch<'b> {
 impl Unit<Vec<CommitResult>> for Batch<'_> {
     async fn run(&self, connection: &mut PgConnection) -> Result<Vec<CommitResult>, Trouble> {
         let query = columns::bind(sqlx::query(sql::COMMIT), &self.commits);
-        if self.commits.iter().all(|one| one.commit.follow_ups.is_empty()) {
+        let is_plain = |commit: &Commit| commit.follow_ups.is_empty() && commit.talk.is_empty();
+        if self.commits.iter().all(|one| is_plain(&one.commit)) {
             let rows = query.fetch_all(connection).await.map_err(Trouble::Committing)?;
             return Ok(self.results(&rows)?);
         }
         begin(connection).await?;
         self.lock(connection).await?;
         let mut results = self.results(&query.fetch_all(&mut *connection).await?)?;
+        // Before the outbox: what it sends may be about what was just said.
+        let done = results.iter().zip(&self.commits).filter(|(result, _)| matches!(result, CommitResult::Done { .. }));
+        let done: Vec<&Commit> = done.map(|(_, one)| &one.commit).collect();
+        talk::write_words(connection, &done).await?;
         self.follow_up(connection, &mut results).await?;
         commit(connection).await?;
         Ok(results)
@@ -133,17 +141,27 @@ impl Batch<'_> {
         all.flat_map(|(index, one)| one.commit.follow_ups.iter().map(move |new| (index, new)))
     }
 
-    /// First the shards, then all sessions, each in order: the sessions of the outbox are among those
-    /// of the commits, as far as they are named.
+    /// First the shards, then all sessions, conversations and operations, each in order: those of the
+    /// outbox are among those of the commits, as far as they are named.
     async fn lock(&self, connection: &mut PgConnection) -> Result<(), Trouble> {
         let shards: Vec<i32> = self.commits.iter().map(|one| i32::from(one.commit.shard.0)).collect();
         let sent: Vec<&NewAction> = self.follow_ups().map(|(_, new)| new).collect();
+        let aside = Aside::of(&sent);
+        let mut operations = aside.operations(&sent);
+        let waiting = talk::works(connection, &operations).await?;
         let named = Wanted::of(&sent).sessions;
         let own =
             self.commits.iter().map(|one| (one.commit.key.namespace.as_str(), one.commit.key.session_id.as_str()));
-        let (namespaces, sessions): (Vec<&str>, Vec<&str>) = own.chain(named).unzip();
+        let theirs = waiting.iter().map(|((namespace, _), work)| (namespace.as_str(), work.session_id.as_str()));
+        let sessions: Vec<(&str, &str)> = own.chain(named).chain(theirs).collect();
         sqlx::query(sql::LOCK_SHARDS).bind(shards).execute(&mut *connection).await?;
-        sqlx::query(sql::LOCK_SESSIONS).bind(namespaces).bind(sessions).execute(connection).await?;
+        lock_sessions(connection, &sessions).await?;
+        let words = Words::of(&self.commits.iter().map(|one| &one.commit).collect::<Vec<_>>());
+        let places = Aside::places(&sent);
+        let places: Vec<&Place> = places.iter().chain(words.speakers.keys()).collect();
+        talk::lock_forums(connection, &places).await?;
+        operations.extend(words.operation_ids().map(|(namespace, id)| (namespace.as_str(), id.as_str())));
+        talk::lock_works(connection, &operations).await?;
         Ok(())
     }
 

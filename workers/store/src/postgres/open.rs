@@ -29,6 +29,7 @@ pub(crate) const MIGRATIONS: Migrations = Migrations(&[
     (1, "initial", include_str!("../../../../migrations/postgres/0001_initial.sql")),
     (2, "roles", include_str!("../../../../migrations/postgres/0002_roles.sql")),
     (3, "definitions", include_str!("../../../../migrations/postgres/0003_definitions.sql")),
+    (4, "conversations", include_str!("../../../../migrations/postgres/0004_conversations.sql")),
 ]);
 
 const SELECT_VERSION: &str = "
@@ -77,7 +78,8 @@ impl PostgresStore {
         let shards = prepared?;
         let link = Arc::new(Link::new(place));
         let accepting = Writer::new(address.for_writing(), link.clone());
-        // Connects at the first write of a definition.
+        // These connect when they are first used.
+        let talking = Writer::new(address.for_writing(), link.clone());
         let defining = Writer::new(address.for_writing(), link.clone());
         let committing = array::from_fn(|_| Writer::new(address.for_writing(), link.clone()));
         Ok(Self(Arc::new(Inner {
@@ -87,8 +89,9 @@ impl PostgresStore {
             leases: Pool::lasting(address.for_reading(), link),
             accepts: Queue::start(accept::runner(accepting.clone(), shards)),
             commits: committing.each_ref().map(|writer| Queue::start(commit::runner(writer.clone(), shards))),
-            writers: committing.into_iter().chain([accepting, defining.clone()]).collect(),
+            writers: committing.into_iter().chain([accepting, defining.clone(), talking.clone()]).collect(),
             defining,
+            talking,
         })))
     }
 }

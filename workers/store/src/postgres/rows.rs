@@ -20,6 +20,14 @@ macro_rules! now {
 }
 pub(super) use now;
 
+/// The database's clock, as one value for the whole statement, so that an index can be searched with it.
+macro_rules! moment {
+    () => {
+        "floor(extract(epoch FROM statement_timestamp()) * 1000)::int8"
+    };
+}
+pub(super) use moment;
+
 /// What is not younger than the parameter (milliseconds; 0: all) lies before this time. It is one
 /// value for the whole statement, so that an index can be searched with it.
 macro_rules! bound {

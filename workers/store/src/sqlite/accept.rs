@@ -18,11 +18,12 @@ use sqlx::sqlite::SqliteRow;
 use super::failure::failure;
 use super::pack::Pack;
 use super::rows::{action_row, count, get, id, key, name, opt_id, shard};
+use super::talk;
 use super::writer::{Statement, Writer};
 pub(super) use crate::accepting::Call;
 use crate::accepting::{NewRow, Wanted, seen};
 use crate::batch::Running;
-use crate::judge::{Book, Known};
+use crate::judge::{Aside, Book, Known};
 
 #[cfg(test)]
 pub(super) use sql::SQL;
@@ -38,17 +39,28 @@ pub(super) fn runner(
         Box::pin(async move {
             let calls = &calls[range];
             let actions: Vec<&NewAction> = calls.iter().flat_map(|call| &call.actions).collect();
-            let now_ms = clock.now_ms();
-            let (tx, rows) = writer.begin_with(find(sql::BEGIN_AND_FIND, &actions)).await?;
-            let (book, verdicts) = match judge(&rows, now_ms, shards, &actions) {
-                Ok(judged) => judged,
-                Err(failure) => return tx.finish(Err(failure)).await,
-            };
-            tx.commit_with(write(sql::WRITE_AND_COMMIT, now_ms, &actions, &book)).await?;
-            let mut verdicts = verdicts.into_iter();
+            let mut verdicts = run(&writer, clock.now_ms(), shards, &actions).await?.into_iter();
             Ok(calls.iter().map(|call| verdicts.by_ref().take(call.actions.len()).collect()).collect())
         })
     }
+}
+
+/// A batch that has nothing to do with conversations takes two messages to the connection's thread.
+async fn run(writer: &Writer, now_ms: i64, shards: u16, batch: &[&NewAction]) -> Result<Vec<Verdict>, Failure> {
+    let aside = Aside::of(batch);
+    if aside.is_needed(batch) {
+        let mut tx = writer.begin().await?;
+        let verdicts = accept_with(tx.connection(), now_ms, shards, batch, aside).await;
+        return tx.finish(verdicts).await;
+    }
+    let (tx, rows) = writer.begin_with(find(sql::BEGIN_AND_FIND, Wanted::of(batch))).await?;
+    let mut book = match read(&rows) {
+        Ok(book) => book,
+        Err(failure) => return tx.finish(Err(failure)).await,
+    };
+    let verdicts = judge(&mut book, now_ms, shards, batch);
+    tx.commit_with(write(sql::WRITE_AND_COMMIT, now_ms, batch, &book)).await?;
+    Ok(verdicts)
 }
 
 /// Accepts actions within the transaction of the connection; one verdict each, in order.
@@ -61,21 +73,57 @@ pub(super) async fn accept(
     if batch.is_empty() {
         return Ok(Vec::new());
     }
-    let rows = find(sql::FIND, batch).fetch_all(&mut *connection).await.map_err(failure)?;
-    let (book, verdicts) = judge(&rows, now_ms, shards, batch)?;
-    write(sql::WRITE, now_ms, batch, &book).execute(connection).await.map_err(failure)?;
+    accept_with(connection, now_ms, shards, batch, Aside::of(batch)).await
+}
+
+async fn accept_with(
+    connection: &mut SqliteConnection,
+    now_ms: i64,
+    shards: u16,
+    batch: &[&NewAction],
+    aside: Aside,
+) -> Result<Vec<Verdict>, Failure> {
+    let mut book = look(connection, batch, aside).await?;
+    let verdicts = judge(&mut book, now_ms, shards, batch);
+    enter(connection, now_ms, batch, &book).await?;
     Ok(verdicts)
 }
 
-fn judge(rows: &[SqliteRow], now_ms: i64, shards: u16, batch: &[&NewAction]) -> Result<(Book, Vec<Verdict>), Failure> {
-    let mut book = read(rows)?;
-    let verdicts = batch.iter().enumerate().map(|(index, new)| book.judge(index, new, now_ms, shards)).collect();
-    Ok((book, verdicts))
+/// All that must be known before the batch is judged.
+pub(super) async fn look(
+    connection: &mut SqliteConnection,
+    batch: &[&NewAction],
+    mut aside: Aside,
+) -> Result<Book, Failure> {
+    let works = talk::works(connection, &aside.operations(batch)).await?;
+    aside.works = works;
+    let places = Aside::places(batch);
+    aside.forums = talk::forums(connection, &places.iter().collect::<Vec<_>>()).await?;
+    let mut wanted = Wanted::of(batch);
+    // Whose results these are is said by their operations.
+    let waiting = aside.works.iter().map(|((namespace, _), work)| (namespace.as_str(), work.session_id.as_str()));
+    wanted.sessions.extend(waiting);
+    let rows = find(sql::FIND, wanted).fetch_all(&mut *connection).await.map_err(failure)?;
+    Ok(Book { aside, ..read(&rows)? })
+}
+
+/// Writes what was judged.
+pub(super) async fn enter(
+    connection: &mut SqliteConnection,
+    now_ms: i64,
+    batch: &[&NewAction],
+    book: &Book,
+) -> Result<(), Failure> {
+    write(sql::WRITE, now_ms, batch, book).execute(&mut *connection).await.map_err(failure)?;
+    talk::write(connection, now_ms, &book.aside.additions).await
+}
+
+pub(super) fn judge(book: &mut Book, now_ms: i64, shards: u16, batch: &[&NewAction]) -> Vec<Verdict> {
+    batch.iter().enumerate().map(|(index, new)| book.judge(index, new, now_ms, shards)).collect()
 }
 
 /// Asks for all that the batch touches.
-fn find(script: &'static str, batch: &[&NewAction]) -> Statement {
-    let wanted = Wanted::of(batch);
+fn find(script: &'static str, wanted: Wanted<'_>) -> Statement {
     let mut query = sqlx::query(script);
     for pairs in [wanted.actions, wanted.sessions, wanted.agents] {
         let mut pack = Pack::default();

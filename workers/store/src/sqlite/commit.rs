@@ -21,6 +21,7 @@ use super::accept;
 use super::failure::failure;
 use super::pack::Pack;
 use super::rows::{count, get, id, key, shard};
+use super::talk;
 use super::writer::{Statement, Tx, Writer};
 use crate::accepting::under_way;
 use crate::batch::Running;
@@ -65,16 +66,17 @@ async fn write(writer: &Writer, now_ms: i64, shards: u16, batch: &[&Prepared]) -
     };
     let done: Vec<usize> =
         (0..batch.len()).filter(|index| matches!(results[*index], CommitResult::Done { .. })).collect();
-    if done.iter().all(|&index| batch[index].commit.follow_ups.is_empty()) {
+    let is_plain = |commit: &Commit| commit.follow_ups.is_empty() && commit.talk.is_empty();
+    if done.iter().all(|&index| is_plain(&batch[index].commit)) {
         tx.commit_with(record(sql::WRITE_AND_COMMIT, now_ms, batch, &done, &results)).await?;
         return Ok(results);
     }
-    let written = record_and_follow_up(&mut tx, now_ms, shards, batch, &done, &mut results).await;
+    let written = record_and_tell(&mut tx, now_ms, shards, batch, &done, &mut results).await;
     tx.finish(written).await?;
     Ok(results)
 }
 
-async fn record_and_follow_up(
+async fn record_and_tell(
     tx: &mut Tx<'_>,
     now_ms: i64,
     shards: u16,
@@ -83,6 +85,9 @@ async fn record_and_follow_up(
     results: &mut [CommitResult],
 ) -> Result<(), Failure> {
     record(sql::WRITE, now_ms, batch, done, results).execute(tx.connection()).await.map_err(failure)?;
+    // Before the outbox: what it sends may be about what was just said.
+    let committed: Vec<&Commit> = done.iter().map(|&index| &batch[index].commit).collect();
+    talk::write_words(tx.connection(), now_ms, &committed).await?;
     follow_up(tx.connection(), now_ms, shards, batch, done, results).await
 }
 

@@ -22,6 +22,10 @@ impl Pack {
         self.json.push(']');
     }
 
+    pub(super) fn is_empty(&self) -> bool {
+        self.rows == 0
+    }
+
     pub(super) fn into_parts(mut self) -> (String, Vec<u8>) {
         self.json.push_str(if self.rows == 0 { "[]" } else { "]" });
         (self.json, self.blob)

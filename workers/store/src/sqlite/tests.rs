@@ -77,6 +77,21 @@ async fn definitions_contract() {
     contract::definitions::suite(&ports).await;
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn conversations_contract() {
+    contract::conversations::suite(&ports).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn operations_contract() {
+    contract::operations::suite(&ports).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn talk_contract() {
+    contract::talk::suite(&ports).await;
+}
+
 #[tokio::test]
 async fn tokens_contract() {
     contract::tokens::suite(&ports).await;

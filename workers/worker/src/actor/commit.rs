@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use domain::commit::{Commit, CommitResult};
-use domain::ports::Notice;
+use domain::ports::{ConversationKey, News, Notice};
 use futures::FutureExt;
 use host::trace::{self, Stage};
 use schemas::telemetry::metric;
@@ -134,6 +134,12 @@ fn note_applied(context: &ShardContext, begun: Option<SystemTime>, commit: &Comm
 async fn let_out(context: &ShardContext, commit: &Commit, follow_ups: &[schemas::action::Action]) {
     let deps = &context.shared.deps;
     deps.live.publish(vec![Notice::of(commit.key.clone(), commit.entry.clone())]);
+    if let Some(conversation_id) = commit.entry.conversation_id.clone()
+        && !commit.talk.is_empty()
+    {
+        let key = ConversationKey { namespace: commit.key.namespace.clone(), conversation_id };
+        deps.live.tell(&key, News::Logged);
+    }
     if !follow_ups.is_empty()
         && let Err(failure) = deps.queue.publish(follow_ups).await
     {

@@ -34,7 +34,7 @@ impl Live {
             // Look at the mail again before going on.
             return Ok(());
         }
-        let start = self.session.begin_step(self.context.now_ms());
+        let Some(start) = self.begin().await? else { return Ok(()) };
         if let Some(log) = &self.context.shared.config.step_log {
             log.note(&self.session.key.session_id, start.iteration);
         }
@@ -42,6 +42,32 @@ impl Live {
             return self.surface_doubt(start, key);
         }
         self.rounds(start).await
+    }
+
+    /// What the next step is about: guidance, an answer of a call, or else what has arrived. `None`:
+    /// look at the mail again first.
+    async fn begin(&mut self) -> Flow<Option<StepStart>> {
+        let now = self.context.now_ms();
+        let has_guidance = self.session.next_guidance().is_some();
+        let must_cut = has_guidance && self.session.urgent_guidance_after(0) && self.calls.is_open();
+        if must_cut {
+            // What is cut short is recorded before the guidance is: it was said before.
+            self.cut_calls();
+        }
+        if (must_cut || !has_guidance)
+            && let Some(answer) = self.calls.take()
+        {
+            return Ok(Some(self.session.begin_answer_step(answer, now)));
+        }
+        let waits_for_calls = must_cut || self.session.pause_asked();
+        if waits_for_calls && self.calls.is_running() {
+            self.wait(None).await?;
+            return Ok(None);
+        }
+        if !has_guidance {
+            self.start_calls().await?;
+        }
+        Ok(Some(self.session.begin_step(self.context.now_ms())))
     }
 
     /// Decides and performs until the step ends one way or another.
@@ -74,12 +100,30 @@ impl Live {
                 }
                 Decision::AwaitInput => {
                     self.note_effects(answered);
-                    self.session.await_input(start);
-                    return self.wait(self.session.head().wake_at_ms).await;
+                    self.session.await_input(start, self.context.now_ms());
+                    return self.wait_for_news().await;
+                }
+                Decision::AwaitOperation => {
+                    self.note_effects(answered);
+                    self.session.await_operation(start, self.context.now_ms());
+                    return self.wait_for_news().await;
+                }
+                Decision::Refuse { code, message } => {
+                    self.note_effects(answered);
+                    self.session.refuse_arrival(start, code, message, self.context.now_ms());
+                    return Ok(());
                 }
                 Decision::Fail { code, message } => {
                     self.note_effects(answered);
                     return self.fail(start, code, message);
+                }
+                Decision::Emit { out, took_arrival, emits } => {
+                    self.save()?;
+                    let now = self.context.now_ms();
+                    metrics::histogram!(metric::STEP_SECONDS).record((now - start.started_ms).max(0) as f64 / 1_000.0);
+                    self.note_effects(answered);
+                    self.session.finish_emitting(start, out, took_arrival, *emits, now);
+                    return Ok(());
                 }
                 Decision::Finish { out, took_arrival } => {
                     // What came before goes out first, so that its commit overlaps with what follows.
@@ -92,6 +136,12 @@ impl Live {
                 }
             }
         }
+    }
+
+    /// A session whose calls are under way is due all the time, and waits for them.
+    async fn wait_for_news(&mut self) -> Flow {
+        let until = self.session.head().wake_at_ms.filter(|_| !self.calls.is_open());
+        self.wait(until).await
     }
 
     fn note_effects(&mut self, rows: Vec<EffectRow>) {

@@ -17,7 +17,7 @@ impl Live {
         let nap = until_ms.map(|at| at.saturating_sub(self.context.now_ms()).clamp(0, NAP_MS).unsigned_abs());
         let evict_ms = self.evict_ms();
         let may_leave =
-            self.in_flight.is_none() && until_ms.is_none_or(|at| at - self.context.now_ms() > evict_ms as i64);
+            self.in_flight.is_none() && !self.calls.is_open() && until_ms.is_none_or(|at| at - self.context.now_ms() > evict_ms as i64);
         let hand_over = self.context.hand_over.clone();
         tokio::select! {
             biased;
@@ -29,6 +29,7 @@ impl Live {
                 }
             },
             answer = self.in_flight.answered() => answer?,
+            () = self.calls.ended() => {}
             () = hand_over.cancelled() => {}
             () = tokio::time::sleep(Duration::from_millis(nap.unwrap_or(u64::MAX >> 20))), if nap.is_some() => {}
             () = tokio::time::sleep(Duration::from_millis(evict_ms)), if may_leave => {

@@ -1,9 +1,11 @@
-//! Acceptance of actions: the four rules of `Ledger::accept`, one action at a time.
+//! Acceptance of actions: the rules of `Ledger::accept`, one action at a time.
 
+use domain::action::result_of;
 use domain::ports::{Accepted, Refusal, Verdict};
 use domain::shard::shard_of;
 use schemas::action::{Action, ActionOutcome, ActionType, Lane, NewAction};
-use schemas::id::{AgentId, SessionId, SessionKey};
+use schemas::conversation::{Operation, OperationState};
+use schemas::id::{AgentId, OperationId, SessionId, SessionKey};
 use schemas::problem::Code;
 use schemas::session::{Head, NewSession, SessionRow, SessionStatus};
 
@@ -12,6 +14,18 @@ use crate::fake::breakage::{Breakage, Breakages};
 
 impl State {
     pub fn accept(&mut self, new: NewAction, now_ms: i64, breakages: &Breakages) -> Verdict {
+        let ending = result_of(&new);
+        self.accept_ending(new, ending, now_ms, breakages)
+    }
+
+    /// As [`State::accept`], for an action that ends this operation.
+    pub fn accept_ending(
+        &mut self,
+        new: NewAction,
+        ending: Option<(OperationId, OperationState)>,
+        now_ms: i64,
+        breakages: &Breakages,
+    ) -> Verdict {
         if let Some(verdict) = self.repeated(&new) {
             let forgotten = breakages.on(Breakage::SkipDedupe) && matches!(verdict, Verdict::Repeated(_));
             if !forgotten {
@@ -20,8 +34,9 @@ impl State {
         }
         let decided = match new.session.clone() {
             Some(session) => self.create(&new, session, now_ms),
-            None => self.find_target(&new, breakages),
+            None => self.find_target(&new, ending.as_ref().map(|(id, _)| id), breakages),
         };
+        self.end_operation(&new, ending, decided.is_ok());
         match decided {
             Ok(Target::Existing(key)) => self.insert_settled(new, &key, now_ms),
             Ok(Target::Live(key)) => self.insert_open(new, &key, now_ms, breakages),
@@ -56,6 +71,7 @@ impl State {
             }
             return Err((Code::SessionExists, format!("session {} exists already", key.session_id)));
         }
+        self.join_session(new, &session, now_ms)?;
         let conversation = session.spec.conversation_id.as_ref();
         let shard = shard_of(&session.session_id, conversation, self.shards.len() as u16);
         self.latest.insert((new.namespace.clone(), session.agent_id.clone()), session.session_id.clone());
@@ -73,8 +89,13 @@ impl State {
         Ok(Target::Live(key))
     }
 
-    fn find_target(&self, new: &NewAction, breakages: &Breakages) -> Result<Target, (Code, String)> {
-        let key = self.target_key(new, breakages)?;
+    fn find_target(
+        &self,
+        new: &NewAction,
+        operation: Option<&OperationId>,
+        breakages: &Breakages,
+    ) -> Result<Target, (Code, String)> {
+        let key = self.target_key(new, operation, breakages)?;
         let row = &self.sessions[&key];
         if new.agent_id.as_ref().is_some_and(|agent| *agent != row.agent_id) {
             return Err((Code::WrongAgent, format!("session {} belongs to another agent", key.session_id)));
@@ -86,12 +107,21 @@ impl State {
         if !allowed {
             return Err((Code::SessionEnded, format!("session {} has ended", key.session_id)));
         }
+        let waits = |work: &Operation| work.session_id == key.session_id && work.state.is_open();
+        if self.named_operation(new, operation).is_some_and(|work| !waits(work)) {
+            return Err((Code::NoOpenOperation, "the operation does not wait for this result".to_owned()));
+        }
         Ok(Target::Live(key))
     }
 
-    fn target_key(&self, new: &NewAction, breakages: &Breakages) -> Result<SessionKey, (Code, String)> {
-        match (&new.session_id, &new.agent_id) {
-            (Some(session), _) => {
+    fn target_key(
+        &self,
+        new: &NewAction,
+        operation: Option<&OperationId>,
+        breakages: &Breakages,
+    ) -> Result<SessionKey, (Code, String)> {
+        match (&new.session_id, self.named_operation(new, operation), &new.agent_id) {
+            (Some(session), ..) => {
                 let key = SessionKey::new(new.namespace.clone(), session.clone());
                 if breakages.strikes(Breakage::CrossNamespace)
                     && let Some(foreign) = self.foreign_namesake(&key)
@@ -103,11 +133,19 @@ impl State {
                 }
                 Err((Code::SessionNotFound, format!("there is no session {session}")))
             }
-            (None, Some(agent)) => self
+            (None, Some(work), _) => {
+                let key = SessionKey::new(new.namespace.clone(), work.session_id.clone());
+                let detail = || (Code::SessionNotFound, format!("there is no session {}", key.session_id));
+                self.sessions.contains_key(&key).then(|| key.clone()).ok_or_else(detail)
+            }
+            (None, None, Some(agent)) => self
                 .latest_of(new, agent)
                 .map(|session| SessionKey::new(new.namespace.clone(), session.clone()))
                 .ok_or_else(|| (Code::AgentNotFound, format!("agent {agent} has no session"))),
-            (None, None) => Err((Code::InvalidRequest, "session_id or agent_id is needed".into())),
+            (None, None, None) if operation.is_some() => {
+                Err((Code::NoOpenOperation, "there is no such operation".into()))
+            }
+            (None, None, None) => Err((Code::InvalidRequest, "session_id or agent_id is needed".into())),
         }
     }
 

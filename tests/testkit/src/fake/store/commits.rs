@@ -22,6 +22,9 @@ impl Commits for MemStore {
         if keys.len() < commits.len() {
             return Err(Failure::internal("two commits of one session in one call"));
         }
+        if commits.iter().any(|commit| !commit.talk.log.is_empty() && commit.entry.conversation_id.is_none()) {
+            return Err(Failure::internal("a session without a conversation talks"));
+        }
         let mut state = self.transaction();
         let results: Vec<CommitResult> =
             commits.into_iter().map(|commit| state.commit(owner, commit, now, &self.breakages)).collect();
@@ -79,6 +82,7 @@ impl State {
         let forget = breakages.strikes(Breakage::LoseSettlement);
         let asked = if forget { Vec::new() } else { commit.settled };
         let (settled, settled_again) = self.settle(&commit.key, asked, now_ms);
+        self.write_talk(&commit.key, &commit.entry, commit.talk, now_ms);
         let mut follow_ups: Vec<Action> = Vec::new();
         for new in commit.follow_ups {
             if let Verdict::Accepted(accepted) = self.accept(new, now_ms, breakages) {

@@ -7,12 +7,17 @@ use domain::commit::Settled;
 use domain::effect::EffectRow;
 use domain::ports::{TokenRow, WorkerInfo};
 use schemas::action::{Action, ActionOutcome, ActionType, Lane, NewAction};
+use schemas::conversation::{Operation, Turn};
 use schemas::definition::DefinitionKind;
-use schemas::id::{ActionId, AgentId, DefinitionId, Epoch, Namespace, SessionId, SessionKey, Shard, WorkerId};
+use schemas::id::{
+    ActionId, AgentId, ConversationId, DefinitionId, Epoch, Namespace, OperationId, SessionId, SessionKey, Shard,
+    TurnId, WorkerId,
+};
 use schemas::problem::Code;
 use schemas::record::{Entry, JournalRow};
 use schemas::session::SessionRow;
 
+use super::conversations::ConversationRec;
 use super::definitions::DefinitionRec;
 
 /// A ledger row. Without `action` it is the record of a refusal.
@@ -90,6 +95,9 @@ pub(super) struct State {
     pub effects: BTreeMap<String, (SessionKey, EffectRow)>,
     pub tokens: BTreeMap<String, TokenRow>,
     pub definitions: BTreeMap<(Namespace, DefinitionKind, DefinitionId), DefinitionRec>,
+    pub conversations: BTreeMap<(Namespace, ConversationId), ConversationRec>,
+    pub turns: BTreeMap<(Namespace, TurnId), Turn>,
+    pub operations: BTreeMap<(Namespace, OperationId), Operation>,
     pub commit_log: Vec<Committed>,
     pub claim_log: Vec<Claimed>,
     /// Sessions that had to be made due again, for the oracle alone.
@@ -115,6 +123,9 @@ impl State {
             effects: BTreeMap::new(),
             tokens: BTreeMap::new(),
             definitions: BTreeMap::new(),
+            conversations: BTreeMap::new(),
+            turns: BTreeMap::new(),
+            operations: BTreeMap::new(),
             commit_log: Vec::new(),
             claim_log: Vec::new(),
             rearmed: Vec::new(),

@@ -1,6 +1,7 @@
 //! The payloads of all verbs but `create`, and bulk bodies.
 
 use schemas::action::ActionType;
+use schemas::conversation::OperationState;
 use schemas::id::{ActionId, Namespace, SessionId};
 use schemas::problem::Code;
 use schemas::session::SessionStatus;
@@ -55,6 +56,19 @@ fn tool_result_needs_an_operation_and_one_outcome() {
         assert_eq!(fields_of(to("tool_result", payload)), [field]);
     }
     ok(to("tool_result", json!({"tool_call_id": "t", "error": {"code": "TIMEOUT"}})));
+}
+
+#[test]
+fn an_operation_says_which_session_its_result_is_for() {
+    let result = |payload| json!({"type": "tool_result", "payload": payload});
+    let new = ok(result(json!({"operation_id": "o", "result": null})));
+    assert_eq!((&new.session_id, &new.agent_id), (&None, &None));
+    let ended = crate::action::result_of(&new).map(|(id, state)| (id.to_string(), state));
+    assert_eq!(ended, Some(("o".to_owned(), OperationState::Completed)));
+    let failed = ok(result(json!({"operation_id": "o", "error": "no \"luck\"\u{0}"})));
+    assert_eq!(crate::action::result_of(&failed).map(|(_, state)| state), Some(OperationState::Failed));
+    assert_eq!(fields_of(result(json!({"tool_call_id": "t", "result": 1}))), ["session_id"]);
+    assert_eq!(crate::action::result_of(&ok(to("tool_result", json!({"tool_call_id": "t", "result": 1})))), None);
 }
 
 #[test]

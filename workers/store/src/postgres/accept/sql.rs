@@ -68,6 +68,16 @@ pub(super) const WRITE: &str = "
         $24::int8[], $25::int8[], $26::int8[], $27::text[], $28::text[], $29::text[], $30::text[], $31::text[],
         $32::bytea[], $33::text[], $34::text[])";
 
+/// Of sessions that a transaction will touch later on, in the order of their ids.
+pub(super) const LOCK_SESSIONS: &str = "
+    SELECT 1 FROM (SELECT DISTINCT * FROM unnest($1::text[], $2::text[]) AS j (namespace, session_id)) AS j
+    JOIN sessions AS s ON s.namespace = j.namespace AND s.session_id = j.session_id
+    ORDER BY s.namespace, s.session_id FOR NO KEY UPDATE OF s";
+
 #[cfg(test)]
-pub(in super::super) const SQL: &[(&str, &str)] =
-    &[("accept::find", FIND), ("accept::find_actions", FIND_ACTIONS), ("accept::write", WRITE)];
+pub(in super::super) const SQL: &[(&str, &str)] = &[
+    ("accept::find", FIND),
+    ("accept::find_actions", FIND_ACTIONS),
+    ("accept::write", WRITE),
+    ("accept::lock_sessions", LOCK_SESSIONS),
+];

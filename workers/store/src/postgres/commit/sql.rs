@@ -64,15 +64,9 @@ pub(super) const COMMIT: &str = concat!(
     UNION ALL SELECT NULL, NULL, shard, owner, epoch FROM held"
 );
 
-/// For a transaction that goes on after its commits: first the shards, then all sessions that it
-/// will touch, each in order.
+/// For a transaction that goes on after its commits: first the shards, in order.
 pub(super) const LOCK_SHARDS: &str =
     "SELECT shard FROM shards WHERE shard = ANY ($1::int4[]) ORDER BY shard FOR UPDATE";
-pub(super) const LOCK_SESSIONS: &str = "
-    SELECT 1 FROM (SELECT DISTINCT * FROM unnest($1::text[], $2::text[]) AS j (namespace, session_id)) AS j
-    JOIN sessions AS s ON s.namespace = j.namespace AND s.session_id = j.session_id
-    ORDER BY s.namespace, s.session_id FOR NO KEY UPDATE OF s";
 
 #[cfg(test)]
-pub(in super::super) const SQL: &[(&str, &str)] =
-    &[("commit::commit", COMMIT), ("commit::lock_shards", LOCK_SHARDS), ("commit::lock_sessions", LOCK_SESSIONS)];
+pub(in super::super) const SQL: &[(&str, &str)] = &[("commit::commit", COMMIT), ("commit::lock_shards", LOCK_SHARDS)];

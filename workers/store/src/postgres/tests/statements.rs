@@ -46,8 +46,8 @@ async fn writers_find_rows_by_key_in_the_order_given() {
     let (store, url) = fresh().await;
     let address = Address::parse(&url).expect("a URL");
     let mut connection = connect(&address.for_writing()).await.expect("a connection");
-    let written =
-        statements().into_iter().filter(|(name, _)| name.starts_with("commit::") || name.starts_with("accept::"));
+    let batches = ["commit::", "accept::", "talk::"];
+    let written = statements().into_iter().filter(|(name, _)| batches.iter().any(|batch| name.starts_with(batch)));
     for (name, sql) in written {
         let plan = plan(&mut connection, sql).await;
         assert!(!plan.iter().any(|line| line.contains("Seq Scan")), "{name} scans:\n{}", plan.join("\n"));
@@ -58,6 +58,10 @@ async fn writers_find_rows_by_key_in_the_order_given() {
                 ("sessions_of_agent ", "agent_id ="),
                 ("actions_pkey ", "action_id ="),
                 ("shards_pkey ", "shard ="),
+                ("session_specs_pkey ", "session_id ="),
+                ("conversations_pkey ", "conversation_id ="),
+                ("conversation_log_namespace_conversation_id_record_id_key ", "record_id ="),
+                ("operations_pkey ", "operation_id ="),
             ]
             .iter()
             .any(|(index, condition)| used.starts_with(index) && pair[1].contains(condition));

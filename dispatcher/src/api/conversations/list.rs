@@ -1,0 +1,85 @@
+//! `GET /api/conversations`.
+
+use axum::Json;
+use axum::extract::State;
+use axum::routing::get;
+use domain::action::fields::not_one_of;
+use domain::conversation::view;
+use domain::ports::ConversationQuery;
+use schemas::conversation::{ConversationPage, ConversationStatus};
+use schemas::id::ConversationId;
+use schemas::limits::PAGE_DEFAULT;
+use schemas::problem::Code;
+
+use crate::answer::Answer;
+use crate::api::sessions::PAGE_PARAMS;
+use crate::caller::Caller;
+use crate::gateway::Gateway;
+use crate::params::Params;
+use crate::routes::Route;
+
+pub fn routes() -> Vec<Route> {
+    vec![
+        Route::get("/api/conversations", get(list))
+            .summary(
+                "Conversations, newest first. All given conditions must hold. The status is the stored one: which of \
+                 the active ones wait is told one by one.",
+            )
+            .query(&[
+                ("status", "active, completed or failed"),
+                ("agent_id", "This agent takes part, or did"),
+                ("user_id", "This user takes part, or did"),
+                ("created_by", "Created by this user"),
+                ("subject_id", "About this subject"),
+                ("tag", "Has this tag"),
+                ("include", "internal: those of delegated work too"),
+            ])
+            .query(PAGE_PARAMS)
+            .answers(200, "ConversationPage")
+            .refuses(&[Code::InvalidRequest]),
+    ]
+}
+
+async fn list(State(gateway): State<Gateway>, caller: Caller, mut params: Params) -> Answer<Json<ConversationPage>> {
+    let limit = params.limit(PAGE_DEFAULT);
+    let query = ConversationQuery {
+        namespace: caller.namespace,
+        status: params.read("status", read_status),
+        created_by: params.text("created_by"),
+        subject_id: params.text("subject_id"),
+        tag: params.text("tag"),
+        agent_id: params.parsed("agent_id"),
+        user_id: params.parsed("user_id"),
+        include_internal: params.read("include", read_include).is_some(),
+        after: params.read("cursor", |text| read_cursor(text, ConversationId::parse)),
+        // One more, to know whether another page follows.
+        limit: limit + 1,
+    };
+    params.finish()?;
+    let mut rows = gateway.conversations.list(&query).await?;
+    let more = rows.len() > limit;
+    rows.truncate(limit);
+    let last = rows.last().filter(|_| more);
+    let next_cursor = last.map(|row| format!("{}~{}", row.created_at_ms, row.conversation_id));
+    Ok(Json(ConversationPage { items: rows.iter().map(|row| view::conversation(row, &[])).collect(), next_cursor }))
+}
+
+fn read_status(text: &str) -> Result<ConversationStatus, String> {
+    match ConversationStatus::parse(text) {
+        Some(ConversationStatus::Waiting) => {
+            Err("waiting is not stored; ask for active, and for each conversation that matters".to_owned())
+        }
+        Some(status) => Ok(status),
+        None => Err(not_one_of(text, &["active", "completed", "failed"])),
+    }
+}
+
+fn read_include(text: &str) -> Result<(), String> {
+    if text == "internal" { Ok(()) } else { Err(not_one_of(text, &["internal"])) }
+}
+
+/// A place in a list that is ordered by time and id.
+pub fn read_cursor<T, E>(text: &str, id: impl Fn(&str) -> Result<T, E>) -> Result<(i64, T), String> {
+    let parsed = text.split_once('~').and_then(|(at, rest)| Some((at.parse().ok()?, id(rest).ok()?)));
+    parsed.ok_or_else(|| "is no cursor of this list; send a next_cursor as it was answered".to_owned())
+}

@@ -1,0 +1,161 @@
+//! `GET /api/turns/{id}`, `GET /api/turns/{id}/moves`, `POST /api/turns/{id}/cancel`.
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::routing::{get, post};
+use domain::conversation::{cancel as cancellation, moves, transcript, view};
+use domain::ports::{LogQuery, OperationQuery, Scope};
+use domain::read;
+use host::trace;
+use schemas::api::AcceptedBody;
+use schemas::conversation::{LogKind, LogRow, MovePage, Turn, TurnDetail};
+use schemas::id::{ConversationId, Namespace, TurnId};
+use schemas::limits::{PAGE_BYTES_MAX, PAGE_DEFAULT, PAGE_MAX};
+use schemas::problem::Code;
+
+use crate::answer::{Answer, Refused};
+use crate::api::sessions::PAGE_PARAMS;
+use crate::caller::Caller;
+use crate::extract::PathId;
+use crate::gateway::Gateway;
+use crate::params::Params;
+use crate::routes::Route;
+use crate::submit::{self, AcceptedAnswer};
+
+/// What belongs to a turn, besides the request that it starts from.
+const OF_TURN: &[LogKind] = &[LogKind::Message, LogKind::Move, LogKind::ToolResult, LogKind::ProviderCall];
+
+pub fn routes() -> Vec<Route> {
+    vec![
+        Route::get("/api/turns/{id}", get(one))
+            .summary("One turn: what it answers, what it said, its moves, operations and calls of model providers.")
+            .answers(200, "TurnDetail")
+            .refuses(&[Code::InvalidRequest, Code::TurnNotFound]),
+        Route::get("/api/turns/{id}/moves", get(list_moves))
+            .summary("The replies of the model within a turn, in their order, with the results of the tools it called.")
+            .query(PAGE_PARAMS)
+            .answers(200, "MovePage")
+            .refuses(&[Code::InvalidRequest, Code::TurnNotFound]),
+        Route::post("/api/turns/{id}/cancel", post(cancel))
+            .scope(Scope::Act)
+            .summary("Cancel a turn: it ends as failed and cancelled; what it said stays. Once is enough.")
+            .answers(202, "AcceptedBody")
+            .refuses(&[Code::InvalidRequest, Code::TurnNotFound, Code::TurnEnded, Code::SessionEnded])
+            .refuses(&[Code::TooManyRequests, Code::StorageFull]),
+    ]
+}
+
+async fn row(gateway: &Gateway, namespace: &Namespace, id: &TurnId) -> Answer<Turn> {
+    let found = gateway.conversations.turn(namespace, id).await?;
+    found.ok_or_else(|| {
+        let detail = format!(
+            "There is no turn {id}. A turn exists once its agent has taken the message that starts it; \
+             GET /api/conversations/{{id}}/turns lists those there are."
+        );
+        Refused::new(Code::TurnNotFound, detail)
+    })
+}
+
+fn records(namespace: &Namespace, turn: &Turn, kinds: &[LogKind]) -> LogQuery {
+    LogQuery {
+        namespace: namespace.clone(),
+        conversation_id: turn.conversation_id.clone(),
+        kinds: kinds.to_vec(),
+        turn_id: Some(turn.turn_id.clone()),
+        after: 0,
+        before: None,
+        since_ms: None,
+        descending: false,
+        limit: PAGE_MAX,
+        bytes: PAGE_BYTES_MAX,
+    }
+}
+
+async fn one(State(gateway): State<Gateway>, caller: Caller, PathId(id): PathId<TurnId>) -> Answer<Json<TurnDetail>> {
+    let turn = row(&gateway, &caller.namespace, &id).await?;
+    let query = records(&caller.namespace, &turn, OF_TURN);
+    let rows = gateway.conversations.log(&query).await?;
+    let truncated = has_more(&gateway, &query, &rows).await?;
+    // Its input is older than all of its own records.
+    let before = rows.first().map(|row| row.offset.saturating_add(1));
+    let conversations = &*gateway.conversations;
+    let input =
+        read::message(conversations, &caller.namespace, &turn.conversation_id, &turn.input_message_id, before).await?;
+    let operations = OperationQuery {
+        namespace: caller.namespace.clone(),
+        conversation_id: None,
+        turn_id: Some(id),
+        kind: None,
+        state: None,
+        after: None,
+        limit: PAGE_MAX,
+    };
+    let operations = gateway.operations.operations(&operations).await?;
+    let of = |kind: LogKind| rows.iter().filter(move |row| row.record.kind == kind);
+    Ok(Json(TurnDetail {
+        input: input.as_ref().and_then(transcript::message_view),
+        messages: of(LogKind::Message).filter_map(transcript::message_view).collect(),
+        moves: moves::moves(rows.iter()),
+        operations: operations.iter().map(|row| view::operation(&row.operation)).collect(),
+        provider_calls: of(LogKind::ProviderCall).map(|row| row.record.body.to_value()).collect(),
+        truncated,
+        turn: view::turn(&turn),
+    }))
+}
+
+async fn has_more(gateway: &Gateway, query: &LogQuery, rows: &[LogRow]) -> Answer<bool> {
+    let Some(last) = rows.last() else { return Ok(false) };
+    let rest = LogQuery { after: last.offset, limit: 1, ..query.clone() };
+    Ok(!gateway.conversations.log(&rest).await?.is_empty())
+}
+
+async fn list_moves(
+    State(gateway): State<Gateway>,
+    caller: Caller,
+    PathId(id): PathId<TurnId>,
+    mut params: Params,
+) -> Answer<Json<MovePage>> {
+    let after = params.whole("cursor", 0, i64::MAX as u64).unwrap_or(0);
+    let limit = params.limit(PAGE_DEFAULT);
+    params.finish()?;
+    let turn = row(&gateway, &caller.namespace, &id).await?;
+    let query = LogQuery { after, ..records(&caller.namespace, &turn, moves::KINDS) };
+    let mut rows = gateway.conversations.log(&query).await?;
+    let more = has_more(&gateway, &query, &rows).await?;
+    // A page begins with a move and ends before one, so that each is shown with all of its results.
+    let starts: Vec<usize> =
+        rows.iter().enumerate().filter(|(_, row)| row.record.kind == LogKind::Move).map(|(index, _)| index).collect();
+    let end = match starts.get(limit) {
+        Some(end) => Some(*end),
+        None if more => starts.last().copied().filter(|last| *last > 0),
+        None => None,
+    };
+    if let Some(end) = end {
+        rows.truncate(end);
+    }
+    let next_cursor = rows.last().filter(|_| more || end.is_some()).map(|row| row.offset.to_string());
+    Ok(Json(MovePage { items: moves::moves(rows.iter()), next_cursor }))
+}
+
+async fn cancel(State(gateway): State<Gateway>, caller: Caller, PathId(id): PathId<TurnId>) -> AcceptedAnswer {
+    let body = cancel_turn(&gateway, &caller, &id, None).await?;
+    Ok((StatusCode::ACCEPTED, Json(body)))
+}
+
+/// Cancels a turn, of a conversation if one is given.
+pub async fn cancel_turn(
+    gateway: &Gateway,
+    caller: &Caller,
+    id: &TurnId,
+    conversation: Option<&ConversationId>,
+) -> Answer<AcceptedBody> {
+    let begun = trace::begin();
+    let turn = row(gateway, &caller.namespace, id).await?;
+    if conversation.is_some_and(|one| *one != turn.conversation_id) {
+        return Err(Refused::new(Code::TurnNotFound, format!("{id} is a turn of another conversation.")));
+    }
+    let action = cancellation::action(&caller.namespace, &turn, &caller.name)?;
+    submit::check(gateway, &action).await?;
+    submit::accept(gateway, action, begun, "").await
+}

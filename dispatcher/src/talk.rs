@@ -1,0 +1,179 @@
+//! How a message gets into a conversation: who is to answer is looked up, what becomes of it there is
+//! decided, and message and actions are written in one transaction.
+
+use domain::conversation::address::{Addressee, addressees};
+use domain::conversation::deliver::{self, Delivery, Standing, Taken};
+use domain::conversation::post::{self, NewPost, PostContext};
+use domain::conversation::{change, ids};
+use domain::moniker;
+use domain::ports::{ConversationKey, News, Post, Posted, TurnQuery, Verdict};
+use domain::read;
+use host::trace;
+use schemas::action::{ActionType, Lane};
+use schemas::conversation::{Busy, Message, PostAnswer, TurnStatus};
+use schemas::id::{ConversationId, MessageId, SessionKey};
+use schemas::problem::{Code, Problem};
+use schemas::session::SessionStatus;
+use serde_json::Value;
+
+use crate::answer::{Answer, Refused};
+use crate::api::conversations;
+use crate::caller::Caller;
+use crate::gateway::Gateway;
+use crate::submit;
+
+/// Pending actions that are looked at for an input that will be a turn.
+const PENDING_MAX: usize = 64;
+
+/// Takes a message. Durable when it answers.
+pub async fn post(
+    gateway: &Gateway,
+    caller: &Caller,
+    id: ConversationId,
+    idempotency_key: Option<String>,
+    body: &Value,
+) -> Answer<PostAnswer> {
+    let fresh: MessageId = gateway.fresh_id();
+    let context = PostContext {
+        namespace: caller.namespace.clone(),
+        conversation_id: id,
+        actor: caller.name.clone(),
+        user_id: ids::user_of(&caller.name),
+        message_id: fresh.clone(),
+        idempotency_key,
+        now_ms: gateway.clock.now_ms(),
+    };
+    let post = post::parse(body, context)?;
+    let row = conversations::row(gateway, &post.namespace, &post.conversation_id).await?;
+    change::open(&row)?;
+    let mut standing = Vec::new();
+    for one in chosen(gateway, &post).await? {
+        let how = stands(gateway, &post, &one).await?;
+        standing.push((one, how));
+    }
+    let deliveries = match deliver::deliver(&post, standing.clone()) {
+        // A repeat of what was taken is no new message: how its agents stand by now does not matter.
+        Err(_) if post.message.message_id != fresh && said_before(gateway, &post).await? => {
+            let alive = Standing { status: Some(SessionStatus::Running), takes_input: true, ..Standing::default() };
+            deliver::deliver(&post, standing.into_iter().map(|(one, _)| (one, alive)).collect())?
+        }
+        decided => decided?,
+    };
+    for delivery in &deliveries {
+        if let Some(action) = &delivery.action {
+            submit::check(gateway, action).await?;
+        }
+    }
+    write(gateway, post, deliveries).await
+}
+
+/// The agents that are to answer.
+async fn chosen(gateway: &Gateway, post: &NewPost) -> Answer<Vec<Addressee>> {
+    let participants = gateway.conversations.participants(&post.namespace, &post.conversation_id).await?;
+    let replied_to = match &post.message.reply_to_message_id {
+        None => None,
+        Some(id) => Some(replied_to(gateway, post, id).await?),
+    };
+    Ok(addressees(&post.to, replied_to.as_ref(), &participants)?)
+}
+
+async fn replied_to(gateway: &Gateway, post: &NewPost, id: &MessageId) -> Answer<Message> {
+    let found = read::message(&*gateway.conversations, &post.namespace, &post.conversation_id, id, None).await?;
+    found.and_then(|row| row.record.body.to::<Message>().ok()).ok_or_else(|| {
+        let what = format!("{id} is no message of this conversation, or lies too far back; leave it out");
+        Refused::field("reply_to_message_id", what)
+    })
+}
+
+async fn said_before(gateway: &Gateway, post: &NewPost) -> Answer<bool> {
+    let id = &post.message.message_id;
+    let found = read::message(&*gateway.conversations, &post.namespace, &post.conversation_id, id, None).await?;
+    Ok(found.is_some_and(|row| row.record.body.to_value() == post.record.body.to_value()))
+}
+
+/// How the session of an agent stands: alive, at work, and what it takes.
+async fn stands(gateway: &Gateway, post: &NewPost, to: &Addressee) -> Answer<Standing> {
+    let key = SessionKey::new(post.namespace.clone(), to.session_id.clone());
+    let Some(row) = gateway.sessions.session(&key).await? else { return Ok(Standing::default()) };
+    let config = row.spec.config.to_value();
+    Ok(Standing {
+        status: Some(row.head.status),
+        takes_input: moniker::find(&row.spec.moniker).is_none_or(|moniker| moniker.takes_input()),
+        is_busy: is_busy(gateway, post, &key).await?,
+        when_busy: config["busy"].as_str().and_then(Busy::parse),
+    })
+}
+
+/// A turn is active, or an input waits that will be one. This message itself does not count: it may
+/// be a repeat.
+async fn is_busy(gateway: &Gateway, post: &NewPost, key: &SessionKey) -> Answer<bool> {
+    let active = TurnQuery {
+        namespace: key.namespace.clone(),
+        conversation_id: None,
+        session_id: Some(key.session_id.clone()),
+        status: Some(TurnStatus::Active),
+        after: None,
+        descending: false,
+        limit: 1,
+    };
+    if !gateway.conversations.turns(&active).await?.is_empty() {
+        return Ok(true);
+    }
+    let own = ids::delivery(&post.namespace, &post.conversation_id, &post.message.message_id, &key.session_id);
+    let waiting = gateway.ledger.pending(key, Lane::Work, 0, PENDING_MAX).await?;
+    Ok(waiting.actions.iter().any(|action| action.kind == ActionType::Input && action.action_id != own))
+}
+
+async fn write(gateway: &Gateway, post: NewPost, deliveries: Vec<Delivery>) -> Answer<PostAnswer> {
+    let begun = trace::begin();
+    let (conversation_id, message_id) = (post.conversation_id.clone(), post.message.message_id.clone());
+    let whole = Post {
+        namespace: post.namespace.clone(),
+        conversation_id: conversation_id.clone(),
+        record: post.record,
+        actions: deliveries.iter().filter_map(|delivery| delivery.action.clone()).collect(),
+    };
+    let (offset, verdicts) = match gateway.conversations.post(whole).await? {
+        Posted::Done { offset, verdicts } => (offset, verdicts),
+        other => return Err(not_posted(&conversation_id, &message_id, &other)),
+    };
+    let mut verdicts = verdicts.into_iter();
+    let mut responders = Vec::with_capacity(deliveries.len());
+    for delivery in &deliveries {
+        let verdict = delivery.action.as_ref().and_then(|_| verdicts.next());
+        responders.push(deliver::answer(delivery, verdict.as_ref().map(taken)));
+        if let Some(Verdict::Accepted(new)) = verdict {
+            submit::accepted_at(begun, &new.action, "");
+            submit::publish(gateway, new.action).await;
+        }
+    }
+    let key = ConversationKey { namespace: post.namespace, conversation_id: conversation_id.clone() };
+    gateway.live.tell(&key, News::Logged);
+    Ok(PostAnswer { conversation_id, message_id, offset, responders })
+}
+
+fn taken(verdict: &Verdict) -> Taken<'_> {
+    match verdict {
+        Verdict::Accepted(new) => Taken::New(&new.action),
+        Verdict::Repeated(old) => Taken::Before(&old.action),
+        Verdict::Refused(refusal) => Taken::Refused(refusal.code, &refusal.detail),
+    }
+}
+
+fn not_posted(conversation: &ConversationId, message: &MessageId, posted: &Posted) -> Refused {
+    let (code, detail) = match posted {
+        Posted::NotFound => (Code::ConversationNotFound, format!("There is no conversation {conversation}.")),
+        Posted::Closed => {
+            let detail = format!("{conversation} was closed just now: nothing is said in it any more.");
+            (Code::ConversationClosed, detail)
+        }
+        Posted::Conflict => {
+            let detail = format!(
+                "{message} is in {conversation} already, and is something else. Use a fresh message_id for a new message."
+            );
+            (Code::MessageConflict, detail)
+        }
+        Posted::Done { .. } => (Code::Internal, "It was posted.".to_owned()),
+    };
+    Problem::new(code, detail).into()
+}

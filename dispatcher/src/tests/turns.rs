@@ -1,0 +1,160 @@
+//! Turns: lists, what belongs to one, and how one is cancelled.
+
+use axum::http::StatusCode;
+use schemas::action::ActionType;
+use schemas::conversation::{
+    Caller, EventType, LogKind, LogRecord, Message, MessageRole, SenderType, Talk, Turn, TurnPhase, TurnStatus,
+};
+use schemas::id::{AgentId, ConversationId, MessageId, SessionId, TurnId, UserId};
+use schemas::json::Json;
+use serde_json::{Value, json};
+
+use super::world::{OTHER, World};
+
+/// An active turn of `a1` in `c1`.
+pub fn turn(id: &str, session: &str, input: &str) -> Turn {
+    Turn {
+        turn_id: TurnId::parse(id).unwrap(),
+        conversation_id: ConversationId::parse("c1").unwrap(),
+        session_id: SessionId::parse(session).unwrap(),
+        agent_id: AgentId::parse("a1").unwrap(),
+        caller: Caller::User { user_id: UserId::parse("ana").unwrap() },
+        input_message_id: MessageId::parse(input).unwrap(),
+        reply_to_message_id: None,
+        trigger_type: "user_message".into(),
+        status: TurnStatus::Active,
+        phase: TurnPhase::Thinking,
+        cancelled: false,
+        context_assembly_run_id: None,
+        memory_extraction_run_id: None,
+        issues: Default::default(),
+        error: None,
+        moves: 0,
+        usage: Default::default(),
+        pending_operations: 0,
+        metadata: None,
+        created_at_ms: 1_000,
+        completed_at_ms: None,
+    }
+}
+
+pub fn record(kind: LogKind, id: &str, turn: &str, session: &str, body: &Value) -> LogRecord {
+    LogRecord {
+        kind,
+        id: id.to_owned(),
+        turn_id: Some(TurnId::parse(turn).unwrap()),
+        agent_id: Some(AgentId::parse("a1").unwrap()),
+        session_id: Some(SessionId::parse(session).unwrap()),
+        at_ms: 1_000,
+        body: Json::of(body),
+    }
+}
+
+/// What an agent says.
+pub fn said(id: &str, turn: &str, agent: &str, session: &str, text: &str) -> LogRecord {
+    let message = Message {
+        message_id: MessageId::parse(id).unwrap(),
+        turn_id: Some(TurnId::parse(turn).unwrap()),
+        sender_type: SenderType::Agent,
+        role: MessageRole::Assistant,
+        user_id: None,
+        agent_id: Some(AgentId::parse(agent).unwrap()),
+        session_id: Some(SessionId::parse(session).unwrap()),
+        name: None,
+        text: Some(text.to_owned()),
+        content: None,
+        data: None,
+        event_type: EventType::Utterance,
+        reply_to_message_id: None,
+        provider_message_id: None,
+        metadata: None,
+        iteration: None,
+        step_token: None,
+    };
+    record(LogKind::Message, id, turn, session, &json!(message))
+}
+
+/// A whole turn that answers `m1`, with two moves, a tool and its result.
+async fn answered(world: &World) -> String {
+    let session = world.converse("c1", &["a1"]).await.remove(0);
+    world.post("/api/conversations/c1/messages", json!({"text": "hi", "message_id": "m1"})).await;
+    let of = |kind, id: &str, body: Value| record(kind, id, "t1", &session, &body);
+    let log = vec![
+        of(LogKind::Assembly, "t1.a", json!({"request": {}})),
+        of(LogKind::Move, "t1.1", json!({"move": 1, "reasoning": "hm", "tool_calls": [{"id": "k1", "name": "look", "input": {}}]})),
+        of(LogKind::ProviderCall, "t1.p1", json!({"model": "x"})),
+        of(LogKind::ToolResult, "t1.r1", json!({"move": 1, "tool_call_id": "k1", "success": true, "result": "a cat"})),
+        of(LogKind::Move, "t1.2", json!({"move": 2, "tool_calls": [], "finish": "stop"})),
+        said("t1.m", "t1", "a1", &session, "a cat"),
+    ];
+    let done = Turn { status: TurnStatus::Completed, completed_at_ms: Some(2_000), moves: 2, ..turn("t1", &session, "m1") };
+    world.speak(&session, Talk { log, turns: vec![done], ..Talk::default() }).await;
+    session
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_turn_is_shown_with_all_that_belongs_to_it() {
+    let world = World::new().await;
+    let session = answered(&world).await;
+    let detail = world.get("/api/turns/t1").await.json();
+    assert_eq!((&detail["turn"]["status"], &detail["turn"]["completed_at"]), (&json!("completed"), &json!("1970-01-01T00:00:02.000Z")));
+    assert_eq!((&detail["input"]["text"], &detail["messages"][0]["text"]), (&json!("hi"), &json!("a cat")));
+    assert_eq!(detail["moves"].as_array().unwrap().len(), 2);
+    assert_eq!(detail["moves"][0]["tool_results"][0]["result"], "a cat");
+    assert_eq!((&detail["provider_calls"], &detail["truncated"]), (&json!([{"model": "x"}]), &json!(false)));
+    let moves = world.get("/api/turns/t1/moves?limit=1").await.json();
+    assert_eq!((moves["items"].as_array().unwrap().len(), &moves["items"][0]["move"]), (1, &json!(1)));
+    assert_eq!(moves["items"][0]["tool_results"].as_array().unwrap().len(), 1, "a move comes with its results");
+    let cursor = moves["next_cursor"].as_str().unwrap();
+    let rest = world.get(&format!("/api/turns/t1/moves?limit=1&cursor={cursor}")).await.json();
+    assert_eq!((&rest["items"][0]["move"], &rest["next_cursor"]), (&json!(2), &json!(null)));
+    let list = world.get(&format!("/api/conversations/c1/turns?status=completed&session_id={session}")).await.json();
+    assert_eq!((list["items"].as_array().unwrap().len(), &list["items"][0]["turn_id"]), (1, &json!("t1")));
+    assert_eq!(world.get("/api/conversations/c1/turns?status=active").await.json()["items"], json!([]));
+    for path in ["/api/turns/none", "/api/turns/none/moves"] {
+        assert_eq!(world.get(path).await.problem(), "turn_not_found");
+    }
+    assert_eq!(world.get_as(OTHER, "/api/turns/t1").await.problem(), "turn_not_found");
+    assert_eq!(world.get("/api/conversations/c1/turns?status=done").await.problem(), "invalid_request");
+}
+
+#[tokio::test(start_paused = true)]
+async fn turns_are_paged_in_the_order_they_began() {
+    let world = World::new().await;
+    let session = world.converse("c1", &["a1"]).await.remove(0);
+    let turns = (1..=3).map(|n| Turn { created_at_ms: 1_000 * n, ..turn(&format!("t{n}"), &session, "m1") }).collect();
+    world.speak(&session, Talk { turns, ..Talk::default() }).await;
+    let ids = |page: &Value| -> Vec<String> {
+        page["items"].as_array().unwrap().iter().map(|one| one["turn_id"].as_str().unwrap().to_owned()).collect()
+    };
+    for (order, expected) in [("asc", ["t1", "t2", "t3"]), ("desc", ["t3", "t2", "t1"])] {
+        let first = world.get(&format!("/api/conversations/c1/turns?limit=2&order={order}")).await.json();
+        let cursor = first["next_cursor"].as_str().unwrap();
+        let rest = world.get(&format!("/api/conversations/c1/turns?limit=2&order={order}&cursor={cursor}")).await.json();
+        assert_eq!([ids(&first), ids(&rest)].concat(), expected, "{order}");
+    }
+    let detail = world.get("/api/conversations/c1").await.json();
+    assert_eq!((detail["active_turns"].as_array().unwrap().len(), &detail["conversation"]["status"]), (3, &json!("active")));
+    let waiting = (1..=3).map(|n| Turn { phase: TurnPhase::WaitingTool, ..turn(&format!("t{n}"), &session, "m1") }).collect();
+    world.speak(&session, Talk { turns: waiting, ..Talk::default() }).await;
+    assert_eq!(world.get("/api/conversations/c1").await.json()["conversation"]["status"], "waiting");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_turn_is_cancelled_once() {
+    let world = World::new().await;
+    let session = world.converse("c1", &["a1"]).await.remove(0);
+    world.speak(&session, Talk { turns: vec![turn("t1", &session, "m1")], ..Talk::default() }).await;
+    let first = world.post("/api/turns/t1/cancel", json!({})).await;
+    assert_eq!(first.status, StatusCode::ACCEPTED, "{}", first.text);
+    let again = world.post("/api/turns/t1/cancel", json!({})).await;
+    assert_eq!((&first.json()["accepted"], &again.json()["accepted"]), (&json!(true), &json!(false)));
+    let open = world.open();
+    assert_eq!((open.len(), open[0].kind, open[0].session_id.as_str()), (1, ActionType::Interrupt, session.as_str()));
+    assert_eq!(open[0].payload.to_value(), json!({"guidance": {"cancel_turn": "t1"}, "mode": "now"}));
+    let done = Turn { status: TurnStatus::Failed, cancelled: true, ..turn("t1", &session, "m1") };
+    world.speak(&session, Talk { turns: vec![done], ..Talk::default() }).await;
+    let late = world.post("/api/turns/t1/cancel", json!({})).await;
+    assert_eq!((late.status, late.problem().as_str()), (StatusCode::CONFLICT, "turn_ended"));
+    assert_eq!(world.post("/api/turns/none/cancel", json!({})).await.problem(), "turn_not_found");
+}

@@ -1,0 +1,142 @@
+//! `conversations`: list, show, create.
+
+use anyhow::Result;
+use clap::{Args, Subcommand};
+use serde_json::{Value, json};
+
+use crate::client::Client;
+use crate::output::{Output, cell, facts, table};
+
+/// Lists, shows and creates conversations.
+#[derive(Debug, Args)]
+pub struct Conversations {
+    #[command(subcommand)]
+    verb: Option<Verb>,
+}
+
+#[derive(Debug, Subcommand)]
+enum Verb {
+    /// List them, newest first
+    List {
+        /// active, completed or failed
+        #[arg(long)]
+        status: Option<String>,
+        /// Those that this agent takes part in
+        #[arg(long)]
+        agent: Option<String>,
+        #[arg(long)]
+        tag: Option<String>,
+        #[arg(long, default_value_t = 50)]
+        limit: u32,
+        /// Where the page before ended
+        #[arg(long)]
+        cursor: Option<String>,
+    },
+    /// Show one: who takes part, what is under way, what was said last
+    Show {
+        conversation: String,
+        /// How many messages to show
+        #[arg(long, default_value_t = 20)]
+        messages: u32,
+    },
+    /// Create one with these agents
+    Create {
+        /// Agents that take part, each with a session of its own
+        agents: Vec<String>,
+        #[arg(long)]
+        title: Option<String>,
+        /// Id of the conversation: creating it again changes nothing
+        #[arg(long)]
+        id: Option<String>,
+    },
+}
+
+impl Conversations {
+    pub async fn run(self, client: &Client, out: Output) -> Result<()> {
+        match self.verb {
+            None => list(client, out, &[("limit", "50".to_owned())]).await,
+            Some(Verb::List { status, agent, tag, limit, cursor }) => {
+                let filters = [
+                    ("status", status),
+                    ("agent_id", agent),
+                    ("tag", tag),
+                    ("cursor", cursor),
+                    ("limit", Some(limit.to_string())),
+                ];
+                let query: Vec<(&str, String)> =
+                    filters.into_iter().filter_map(|(name, value)| Some((name, value?))).collect();
+                list(client, out, &query).await
+            }
+            Some(Verb::Show { conversation, messages }) => show(client, out, &conversation, messages).await,
+            Some(Verb::Create { agents, title, id }) => {
+                let seats: Vec<Value> = agents.iter().map(|agent| json!({ "agent_id": agent })).collect();
+                let body = json!({ "conversation_id": id, "title": title, "agents": seats });
+                let made: Value = client.post("/api/conversations", &body).await?;
+                out.show(&made, |made| {
+                    let mut rows = table(&["conversation", "agent", "session"]);
+                    let id = text(&made["conversation"], "conversation_id");
+                    rows.add_row([id.clone()]);
+                    for one in made["started"].as_array().into_iter().flatten() {
+                        rows.add_row([id.clone(), text(one, "agent_id"), text(one, "session_id")]);
+                    }
+                    rows
+                })
+            }
+        }
+    }
+}
+
+async fn list(client: &Client, out: Output, query: &[(&str, String)]) -> Result<()> {
+    let page: Value = client.get("/api/conversations", query).await?;
+    out.show(&page, |page| {
+        let mut rows = table(&["conversation", "status", "agent", "title", "records", "updated"]);
+        for one in page["items"].as_array().into_iter().flatten() {
+            rows.add_row([
+                text(one, "conversation_id"),
+                text(one, "status"),
+                text(one, "primary_agent_id"),
+                cell(&text(one, "title")),
+                one["last_offset"].to_string(),
+                text(one, "updated_at"),
+            ]);
+        }
+        if let Some(cursor) = page["next_cursor"].as_str() {
+            rows.add_row([format!("more: --cursor {cursor}")]);
+        }
+        rows
+    })
+}
+
+async fn show(client: &Client, out: Output, id: &str, messages: u32) -> Result<()> {
+    let detail: Value = client.get(&format!("/api/conversations/{id}"), &[]).await?;
+    let query = [("order", "desc".to_owned()), ("limit", messages.max(1).to_string())];
+    let said: Value = client.get(&format!("/api/conversations/{id}/messages"), &query).await?;
+    let whole = json!({ "detail": detail, "messages": said["items"] });
+    out.show(&whole, |whole| {
+        let (one, mut rows) = (&whole["detail"]["conversation"], facts([]));
+        for name in ["conversation_id", "title", "status", "created_by", "created_at", "updated_at"] {
+            rows.add_row([name.to_owned(), text(one, name)]);
+        }
+        for who in whole["detail"]["participants"].as_array().into_iter().flatten() {
+            let name = [text(who, "user_id"), text(who, "agent_id")].concat();
+            let left = who["left_at"].as_str().map(|at| format!(", left {at}")).unwrap_or_default();
+            rows.add_row([text(who, "role"), format!("{name} {}{left}", text(who, "session_id"))]);
+        }
+        for turn in whole["detail"]["active_turns"].as_array().into_iter().flatten() {
+            rows.add_row([
+                "turn".to_owned(),
+                format!("{} of {}: {}", text(turn, "turn_id"), text(turn, "agent_id"), text(turn, "phase")),
+            ]);
+        }
+        for message in whole["messages"].as_array().into_iter().flatten().rev() {
+            let name = [text(message, "user_id"), text(message, "agent_id")].concat();
+            rows.add_row([name, cell(&text(message, "text"))]);
+        }
+        rows
+    })
+}
+
+/// A text in an answer; empty where there is none.
+fn text(value: &Value, name: &str) -> String {
+    value[name].as_str().unwrap_or_default().to_owned()
+}

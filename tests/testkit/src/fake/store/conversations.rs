@@ -1,0 +1,212 @@
+//! The `Conversations` port.
+
+use async_trait::async_trait;
+use domain::failure::Failure;
+use domain::ports::{
+    ConversationChange, ConversationQuery, Conversations, Inserted, LogQuery, Post, Posted, TurnQuery,
+};
+use domain::talk::{apply, is_same, refusal};
+use schemas::conversation::{Conversation, LogRecord, LogRow, Participant, Turn, Visibility};
+use schemas::id::{ConversationId, Namespace, ParticipantId, TurnId};
+use schemas::limits::PARTICIPANTS_MAX;
+
+use super::MemStore;
+
+/// A conversation with all that belongs to it.
+#[derive(Debug, Clone)]
+pub(super) struct ConversationRec {
+    pub conversation: Conversation,
+    pub participants: Vec<Participant>,
+    pub log: Vec<LogRow>,
+}
+
+impl ConversationRec {
+    /// The very participant, else whoever takes part as the same now.
+    pub fn same(&self, new: &Participant) -> Option<&Participant> {
+        let by_id = self.participants.iter().find(|one| one.participant_id == new.participant_id);
+        let now = || self.participants.iter().find(|one| one.left_at_ms.is_none() && is_same(one, new));
+        by_id.or_else(now)
+    }
+
+    fn matches(&self, query: &ConversationQuery) -> bool {
+        let row = &self.conversation;
+        let took_part = |wanted: &dyn Fn(&Participant) -> bool| self.participants.iter().any(wanted);
+        query.status.is_none_or(|status| row.status == status)
+            && query.created_by.as_ref().is_none_or(|by| row.created_by == *by)
+            && query.subject_id.as_ref().is_none_or(|subject| row.subject_id.as_ref() == Some(subject))
+            && query.tag.as_ref().is_none_or(|tag| row.tags.contains(tag))
+            && query.agent_id.as_ref().is_none_or(|id| took_part(&|one| one.agent_id.as_ref() == Some(id)))
+            && query.user_id.as_ref().is_none_or(|id| took_part(&|one| one.user_id.as_ref() == Some(id)))
+            && (query.include_internal || row.visibility == Visibility::Listed)
+    }
+}
+
+fn place(row: &Conversation) -> (i64, ConversationId) {
+    (row.created_at_ms, row.conversation_id.clone())
+}
+
+#[async_trait]
+impl Conversations for MemStore {
+    async fn create(
+        &self,
+        namespace: &Namespace,
+        new: &Conversation,
+        participants: &[Participant],
+        messages: &[LogRecord],
+    ) -> Result<Inserted<Conversation>, Failure> {
+        let now_ms = self.now_ms();
+        let place = (namespace.clone(), new.conversation_id.clone());
+        let mut state = self.transaction();
+        if let Some(rec) = state.conversations.get(&place) {
+            return Ok(Inserted::Existing(rec.conversation.clone()));
+        }
+        state.open(namespace, new.clone(), now_ms);
+        for one in participants {
+            let one = Participant { joined_at_ms: now_ms, left_at_ms: None, ..one.clone() };
+            state.add_participant(&place, Some(one));
+        }
+        for record in messages {
+            state.append(&place, record.clone(), now_ms);
+        }
+        Ok(Inserted::New(state.conversations[&place].conversation.clone()))
+    }
+
+    async fn conversation(&self, namespace: &Namespace, id: &ConversationId) -> Result<Option<Conversation>, Failure> {
+        let state = self.transaction();
+        Ok(state.conversations.get(&(namespace.clone(), id.clone())).map(|rec| rec.conversation.clone()))
+    }
+
+    async fn list(&self, query: &ConversationQuery) -> Result<Vec<Conversation>, Failure> {
+        let state = self.transaction();
+        let own = state.conversations.iter().filter(|((namespace, _), _)| *namespace == query.namespace);
+        let mut rows: Vec<Conversation> =
+            own.filter(|(_, rec)| rec.matches(query)).map(|(_, rec)| rec.conversation.clone()).collect();
+        rows.retain(|row| query.after.as_ref().is_none_or(|after| place(row) < *after));
+        rows.sort_by_key(|row| std::cmp::Reverse(place(row)));
+        rows.truncate(query.limit);
+        Ok(rows)
+    }
+
+    async fn change(
+        &self,
+        namespace: &Namespace,
+        id: &ConversationId,
+        change: &ConversationChange,
+    ) -> Result<Option<Conversation>, Failure> {
+        let now_ms = self.now_ms();
+        let mut state = self.transaction();
+        let Some(rec) = state.conversations.get_mut(&(namespace.clone(), id.clone())) else { return Ok(None) };
+        apply(&mut rec.conversation, change);
+        rec.conversation.updated_at_ms = rec.conversation.updated_at_ms.max(now_ms);
+        Ok(Some(rec.conversation.clone()))
+    }
+
+    async fn participants(&self, namespace: &Namespace, id: &ConversationId) -> Result<Vec<Participant>, Failure> {
+        let state = self.transaction();
+        let rec = state.conversations.get(&(namespace.clone(), id.clone()));
+        let mut found = rec.map(|rec| rec.participants.clone()).unwrap_or_default();
+        found.sort_by_key(|one| (one.left_at_ms.is_some(), one.joined_at_ms, one.participant_id.clone()));
+        found.truncate(PARTICIPANTS_MAX);
+        Ok(found)
+    }
+
+    async fn join(
+        &self,
+        namespace: &Namespace,
+        id: &ConversationId,
+        participant: &Participant,
+    ) -> Result<Option<Inserted<Participant>>, Failure> {
+        let now_ms = self.now_ms();
+        let mut state = self.transaction();
+        let Some(rec) = state.conversations.get_mut(&(namespace.clone(), id.clone())) else { return Ok(None) };
+        if let Some(known) = rec.same(participant) {
+            return Ok(Some(Inserted::Existing(known.clone())));
+        }
+        let new = Participant { joined_at_ms: now_ms, left_at_ms: None, ..participant.clone() };
+        rec.participants.push(new.clone());
+        Ok(Some(Inserted::New(new)))
+    }
+
+    async fn leave(
+        &self,
+        namespace: &Namespace,
+        id: &ConversationId,
+        participant: &ParticipantId,
+    ) -> Result<Option<Participant>, Failure> {
+        let now_ms = self.now_ms();
+        let mut state = self.transaction();
+        let Some(rec) = state.conversations.get_mut(&(namespace.clone(), id.clone())) else { return Ok(None) };
+        let found = rec.participants.iter_mut().find(|one| one.participant_id == *participant);
+        Ok(found.map(|one| {
+            one.left_at_ms.get_or_insert(now_ms);
+            one.clone()
+        }))
+    }
+
+    async fn post(&self, post: Post) -> Result<Posted, Failure> {
+        let now_ms = self.now_ms();
+        let place = (post.namespace, post.conversation_id);
+        let mut state = self.transaction();
+        let Some(rec) = state.conversations.get(&place) else { return Ok(Posted::NotFound) };
+        let known = rec.log.iter().find(|row| row.record.id == post.record.id).map(|row| &row.record);
+        let is_same = known.map(|known| known.kind == post.record.kind && known.body == post.record.body);
+        if let Some(refused) = refusal(is_same, rec.conversation.status) {
+            return Ok(refused);
+        }
+        let offset = state.append(&place, post.record, now_ms);
+        let verdicts = post.actions.into_iter().map(|new| state.accept(new, now_ms, &self.breakages)).collect();
+        Ok(Posted::Done { offset, verdicts })
+    }
+
+    async fn log(&self, query: &LogQuery) -> Result<Vec<LogRow>, Failure> {
+        let state = self.transaction();
+        let rec = state.conversations.get(&(query.namespace.clone(), query.conversation_id.clone()));
+        let wanted = |row: &&LogRow| {
+            row.offset > query.after
+                && query.before.is_none_or(|before| row.offset < before)
+                && (query.kinds.is_empty() || query.kinds.contains(&row.record.kind))
+                && query.turn_id.as_ref().is_none_or(|id| row.record.turn_id.as_ref() == Some(id))
+                && query.since_ms.is_none_or(|since_ms| row.record.at_ms >= since_ms)
+        };
+        let mut rows: Vec<&LogRow> = rec.into_iter().flat_map(|rec| rec.log.iter().filter(wanted)).collect();
+        if query.descending {
+            rows.reverse();
+        }
+        let (mut page, mut bytes) = (Vec::new(), 0_usize);
+        for row in rows.into_iter().take(query.limit) {
+            bytes = bytes.saturating_add(row.record.body.as_str().len());
+            if bytes > query.bytes && !page.is_empty() {
+                break;
+            }
+            page.push(row.clone());
+        }
+        Ok(page)
+    }
+
+    async fn turn(&self, namespace: &Namespace, id: &TurnId) -> Result<Option<Turn>, Failure> {
+        Ok(self.transaction().turns.get(&(namespace.clone(), id.clone())).cloned())
+    }
+
+    async fn turns(&self, query: &TurnQuery) -> Result<Vec<Turn>, Failure> {
+        let place = |turn: &Turn| (turn.created_at_ms, turn.turn_id.clone());
+        let is_beyond = |turn: &Turn| match (&query.after, query.descending) {
+            (None, _) => true,
+            (Some(after), false) => place(turn) > *after,
+            (Some(after), true) => place(turn) < *after,
+        };
+        let state = self.transaction();
+        let own = state.turns.iter().filter(|((namespace, _), _)| *namespace == query.namespace).map(|(_, turn)| turn);
+        let mut found: Vec<Turn> = own
+            .filter(|turn| query.conversation_id.as_ref().is_none_or(|id| turn.conversation_id == *id))
+            .filter(|turn| query.session_id.as_ref().is_none_or(|id| turn.session_id == *id))
+            .filter(|turn| query.status.is_none_or(|status| turn.status == status) && is_beyond(turn))
+            .cloned()
+            .collect();
+        found.sort_by_key(place);
+        if query.descending {
+            found.reverse();
+        }
+        found.truncate(query.limit);
+        Ok(found)
+    }
+}

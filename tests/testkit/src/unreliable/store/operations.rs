@@ -1,0 +1,61 @@
+//! Operations through faults.
+
+use async_trait::async_trait;
+use domain::failure::Failure;
+use domain::ports::{Ended, Ending, OperationQuery, OperationRow, Operations};
+use schemas::id::{Namespace, OperationId};
+
+use crate::unreliable::{Port, Unreliable};
+
+#[async_trait]
+impl<P: Operations + ?Sized> Operations for Unreliable<P> {
+    async fn claim(
+        &self,
+        pool: &str,
+        claimant: &str,
+        grace_ms: u64,
+        limit: usize,
+    ) -> Result<Vec<OperationRow>, Failure> {
+        let claimed = self.inner.claim(pool, claimant, grace_ms, limit);
+        self.faults.call(Port::Operations, "operations.claim", claimed).await
+    }
+
+    async fn end(
+        &self,
+        namespace: &Namespace,
+        id: &OperationId,
+        claimant: Option<&str>,
+        ended: Ended,
+    ) -> Result<Ending, Failure> {
+        let ending = self.inner.end(namespace, id, claimant, ended);
+        self.faults.call(Port::Operations, "operations.end", ending).await
+    }
+
+    async fn extend(
+        &self,
+        namespace: &Namespace,
+        id: &OperationId,
+        claimant: &str,
+        grace_ms: u64,
+    ) -> Result<bool, Failure> {
+        let extended = self.inner.extend(namespace, id, claimant, grace_ms);
+        self.faults.call(Port::Operations, "operations.extend", extended).await
+    }
+
+    async fn approve(&self, namespace: &Namespace, id: &OperationId) -> Result<bool, Failure> {
+        self.faults.call(Port::Operations, "operations.approve", self.inner.approve(namespace, id)).await
+    }
+
+    async fn operation(&self, namespace: &Namespace, id: &OperationId) -> Result<Option<OperationRow>, Failure> {
+        self.faults.call(Port::Operations, "operations.operation", self.inner.operation(namespace, id)).await
+    }
+
+    async fn operations(&self, query: &OperationQuery) -> Result<Vec<OperationRow>, Failure> {
+        self.faults.call(Port::Operations, "operations.operations", self.inner.operations(query)).await
+    }
+
+    async fn expired_approvals(&self, limit: usize) -> Result<Vec<OperationRow>, Failure> {
+        let expired = self.inner.expired_approvals(limit);
+        self.faults.call(Port::Operations, "operations.expired_approvals", expired).await
+    }
+}

@@ -1,0 +1,55 @@
+//! How many tokens a text is, about: good enough for budgets, without asking anybody (SPEC A-CMP-02).
+
+use crate::chat::{Message, Part};
+
+const CHARS_PER_TOKEN: u64 = 4;
+/// What the providers count for an image of ordinary size. Its base64 text would say far too much.
+pub const IMAGE_TOKENS: u64 = 1_600;
+
+/// A token for every four characters begun: `ceil(chars / 4)`.
+pub fn estimate_tokens(text: &str) -> u64 {
+    tokens(chars(text))
+}
+
+/// All that a message carries: texts, calls with their arguments, results, thoughts. Its texts are
+/// counted as one, so cutting a text into parts does not make it longer.
+pub fn estimate_message(message: &Message) -> u64 {
+    let mut size = Size { chars: message.name.as_deref().map_or(0, chars), images: 0 };
+    message.content.iter().for_each(|part| size.add(part));
+    tokens(size.chars) + size.images * IMAGE_TOKENS
+}
+
+pub fn estimate_messages(messages: &[Message]) -> u64 {
+    messages.iter().map(estimate_message).sum()
+}
+
+fn chars(text: &str) -> u64 {
+    text.chars().count() as u64
+}
+
+fn tokens(chars: u64) -> u64 {
+    chars.div_ceil(CHARS_PER_TOKEN)
+}
+
+struct Size {
+    chars: u64,
+    images: u64,
+}
+
+impl Size {
+    fn add(&mut self, part: &Part) {
+        match part {
+            Part::Text { text, .. } => self.chars += chars(text),
+            Part::Image { .. } => self.images += 1,
+            Part::ToolCall(call) => {
+                let arguments = call.invalid.clone().unwrap_or_else(|| call.input.to_string());
+                self.chars += chars(&call.name) + chars(&arguments);
+            }
+            Part::ToolResult { content, .. } => content.iter().for_each(|part| self.add(part)),
+            Part::Reasoning(thoughts) => {
+                self.chars += chars(&thoughts.text) + thoughts.signature.as_deref().map_or(0, chars);
+            }
+            Part::Opaque { value, .. } => self.chars += chars(&value.to_string()),
+        }
+    }
+}

@@ -1,0 +1,95 @@
+//! `POST /api/conversations/{id}/participants`: one more who takes part.
+
+use schemas::conversation::{Participant, ParticipantKind, ParticipantRole};
+use schemas::id::{AgentId, ConversationId, Namespace, ParticipantId, SessionId, UserId};
+use schemas::problem::Problem;
+use serde_json::Value;
+
+use super::parts;
+use super::seat::{self, AgentSeat, Place};
+use crate::action::fields::{Object, Problems, wrong};
+
+const FIELDS: &[&str] =
+    &["participant_id", "user_id", "agent_id", "session_id", "role", "moniker", "config", "task", "actor"];
+/// What only a new session has.
+const OF_SESSION: [&str; 3] = ["moniker", "config", "task"];
+
+/// What a body is read with.
+#[derive(Debug, Clone)]
+pub struct JoinContext {
+    pub namespace: Namespace,
+    pub conversation_id: ConversationId,
+    pub actor: String,
+    /// Fresh.
+    pub participant_id: ParticipantId,
+    /// Another place for the participant id.
+    pub idempotency_key: Option<String>,
+}
+
+/// Who is to join.
+#[derive(Debug, Clone)]
+pub enum Join {
+    User(Participant),
+    /// With a session of its own.
+    Agent(Box<AgentSeat>),
+    /// With a session that there is.
+    Session { participant: Participant, agent_id: AgentId, session_id: SessionId },
+}
+
+impl Join {
+    pub fn participant(&self) -> &Participant {
+        match self {
+            Self::User(participant) | Self::Session { participant, .. } => participant,
+            Self::Agent(seat) => &seat.participant,
+        }
+    }
+}
+
+/// Checks a whole body. The error names every wrong field.
+pub fn parse(body: &Value, ctx: JoinContext) -> Result<Join, Box<Problem>> {
+    let map = parts::whole(body, "{\"agent_id\": \"support\"}")?;
+    let (object, mut problems) = (Object::new("", map), Problems::default());
+    object.refuse_unknown(FIELDS, &mut problems);
+    let given = parts::key(&object, "participant_id", ctx.idempotency_key.as_deref(), &mut problems);
+    let actor = parts::actor(&object, &ctx.actor, &mut problems);
+    let place = Place { namespace: &ctx.namespace, conversation_id: &ctx.conversation_id, actor: &actor };
+    let user_id = object.id::<UserId>("user_id", &mut problems);
+    let agent_id = object.id::<AgentId>("agent_id", &mut problems);
+    let session_id = object.id::<SessionId>("session_id", &mut problems);
+    match (object.has("user_id"), object.has("agent_id")) {
+        (false, false) => problems.add("agent_id", "is missing; name an agent_id, or a user_id"),
+        (true, true) => problems.add("agent_id", "stands beside user_id; each takes a request of its own"),
+        (true, false) => refuse(&object, &["session_id", "moniker", "config", "task"], "users have none", &mut problems),
+        (false, true) if object.has("session_id") => {
+            refuse(&object, &OF_SESSION, "the session has its own already; leave out one of them", &mut problems);
+        }
+        (false, true) => {}
+    }
+    let join = match (user_id, agent_id, session_id) {
+        (Some(user), _, _) => {
+            let role = seat::role(&object, ParticipantRole::Observer, &mut problems);
+            Some(Join::User(seat::user(place, user, given, role)))
+        }
+        (None, Some(agent_id), None) => {
+            let id = given.unwrap_or(ctx.participant_id);
+            let seat = seat::agent(&object, place, agent_id, id, &mut problems);
+            seat.map(|seat| Join::Agent(Box::new(seat)))
+        }
+        (None, Some(agent_id), Some(session_id)) => {
+            let role = seat::role(&object, ParticipantRole::Responder, &mut problems);
+            let seat = seat::participant(ParticipantKind::Agent, given.unwrap_or(ctx.participant_id), role);
+            let (agent, session) = (Some(agent_id.clone()), Some(session_id.clone()));
+            let participant = Participant { agent_id: agent, session_id: session, ..seat };
+            Some(Join::Session { participant, agent_id, session_id })
+        }
+        (None, None, _) => None,
+    };
+    problems.into_result()?;
+    join.ok_or_else(|| wrong("agent_id", "is missing; name an agent_id, or a user_id".to_owned()))
+}
+
+fn refuse(object: &Object<'_>, names: &[&str], why: &str, problems: &mut Problems) {
+    for name in names.iter().filter(|name| object.has(name)) {
+        problems.add(object.path(name), why);
+    }
+}

@@ -1,0 +1,70 @@
+//! The log and the news as frames of a stream: pure, and the same for every client.
+
+use schemas::conversation::{
+    ConversationFrame, EventFrame, FRAME_VERSION, FrameBody, LogKind, LogRow, Message, MessageFrame, NoteFrame,
+    RetractFrame, SummaryFrame, TokenFrame, TokenKind, ToolCallFrame, ToolResultFrame,
+};
+use schemas::id::{ConversationId, MessageId, TurnId};
+
+use crate::chat::ChatDelta;
+use crate::time::rfc3339;
+
+/// A frame that has no place in the log.
+pub fn ephemeral(conversation: &ConversationId, body: FrameBody) -> ConversationFrame {
+    ConversationFrame { v: FRAME_VERSION, conversation_id: conversation.clone(), offset: None, at: None, body }
+}
+
+/// The frame of a row: one at most, so that its offset is a clean cursor.
+pub fn committed(conversation: &ConversationId, row: &LogRow) -> Option<ConversationFrame> {
+    let (record, body) = (&row.record, row.record.body.to_value());
+    let (turn_id, agent_id) = (record.turn_id.clone(), record.agent_id.clone());
+    let body = match record.kind {
+        LogKind::Message => FrameBody::Message(MessageFrame { message: record.body.to::<Message>().ok()? }),
+        LogKind::Move => {
+            let calls = body["tool_calls"].as_array().filter(|calls| !calls.is_empty())?.clone();
+            let (session_id, number) = (record.session_id.clone(), body["move"].as_u64());
+            FrameBody::ToolCall(ToolCallFrame { turn_id, agent_id, session_id, number, calls })
+        }
+        LogKind::ToolResult => {
+            FrameBody::ToolResult(ToolResultFrame { turn_id, agent_id, is_async: false, result: body })
+        }
+        LogKind::AsyncResult => {
+            FrameBody::ToolResult(ToolResultFrame { turn_id, agent_id, is_async: true, result: body })
+        }
+        LogKind::Note => FrameBody::Note(NoteFrame { turn_id, note: body }),
+        LogKind::Summary => FrameBody::Summary(SummaryFrame { summary: body }),
+        LogKind::Event => {
+            let name = body["type"].as_str()?.to_owned();
+            FrameBody::Event(EventFrame { name, turn_id, agent_id, data: body })
+        }
+        LogKind::Assembly | LogKind::ProviderCall => return None,
+    };
+    let (offset, at) = (Some(row.offset), Some(rfc3339(record.at_ms)));
+    Some(ConversationFrame { v: FRAME_VERSION, conversation_id: conversation.clone(), offset, at, body })
+}
+
+/// The frame of a piece of a reply; `None` if it says nothing.
+pub fn token(
+    turn_id: &TurnId,
+    message_id: &MessageId,
+    (attempt, index): (u32, u64),
+    delta: ChatDelta,
+) -> Option<FrameBody> {
+    let part = delta.part()? as u64;
+    let (kind, text, tool_call_id, name) = match delta {
+        ChatDelta::Text { text, .. } => (TokenKind::Text, text, None, None),
+        ChatDelta::Reasoning { text, .. } => (TokenKind::Reasoning, text, None, None),
+        ChatDelta::ToolCall { id, name, arguments, .. } => (TokenKind::ToolCall, arguments, id, name),
+        ChatDelta::Usage { .. } => return None,
+    };
+    let (turn_id, message_id) = (turn_id.clone(), message_id.clone());
+    Some(FrameBody::Token(TokenFrame { turn_id, message_id, attempt, index, kind, text, part, tool_call_id, name }))
+}
+
+pub fn retract(
+    turn_id: &TurnId,
+    message_id: &MessageId,
+    attempt: u32,
+) -> FrameBody {
+    FrameBody::Retract(RetractFrame { turn_id: turn_id.clone(), message_id: message_id.clone(), attempt })
+}

@@ -1,0 +1,176 @@
+//! What transcripts, turns and streams show of a log.
+
+use schemas::conversation::{
+    ApprovalRequest, EventType, FrameBody, LogKind, LogRecord, LogRow, MessageRole, Operation, OperationKind,
+    OperationState, SenderType, TokenKind,
+};
+use schemas::definition::EffectClass;
+use schemas::id::{AgentId, ConversationId, MessageId, Namespace, OperationId, SessionId, TurnId};
+use schemas::json::Json;
+use schemas::problem::Code;
+use serde_json::{Value, json};
+
+use super::{conversation, posted};
+use crate::chat::ChatDelta;
+use crate::conversation::approval::{self, Answer};
+use crate::conversation::{moves, stream, transcript};
+
+fn row(offset: u64, kind: LogKind, body: Value) -> LogRow {
+    LogRow {
+        offset,
+        record: LogRecord {
+            kind,
+            id: format!("r{offset}"),
+            turn_id: Some(TurnId::parse("t1").unwrap()),
+            agent_id: Some(AgentId::parse("a1").unwrap()),
+            session_id: Some(SessionId::parse("s1").unwrap()),
+            at_ms: 1_000,
+            body: Json::of(&body),
+        },
+    }
+}
+
+fn log() -> Vec<LogRow> {
+    let message = LogRow { offset: 1, record: posted(json!({"message_id": "m1", "text": "hi"})).record };
+    vec![
+        message,
+        row(2, LogKind::Assembly, json!({"request": "secret"})),
+        row(3, LogKind::Move, json!({"move": 1, "reasoning": "hm", "tool_calls": [{"id": "k1", "name": "look", "input": {}},
+                                     {"id": "k2", "name": "look", "input": {}}], "finish": "tool_calls"})),
+        row(4, LogKind::ProviderCall, json!({"model": "x"})),
+        row(5, LogKind::ToolResult, json!({"move": 1, "tool_call_id": "k1", "success": true, "result": "a cat"})),
+        row(6, LogKind::ToolResult, json!({"move": 1, "tool_call_id": "k2", "success": false,
+                                           "error": {"code": "TIMEOUT", "message": "too slow"}})),
+        row(7, LogKind::AsyncResult, json!({"operation_id": "o1", "tool": "fetch", "success": true, "result": {"n": 1}})),
+        row(8, LogKind::Note, json!({"text": "be quick", "from": "user"})),
+        row(9, LogKind::Move, json!({"move": 2, "tool_calls": [], "finish": "stop"})),
+        row(10, LogKind::Summary, json!({"upto": 8, "text": "they talked"})),
+        row(11, LogKind::Event, json!({"type": "turn.completed", "issues": {}})),
+    ]
+}
+
+#[test]
+fn everything_can_be_shown_as_messages() {
+    let shown: Vec<_> = log().iter().filter_map(transcript::message_view).collect();
+    let kinds: Vec<(u64, EventType, MessageRole, Option<&str>)> = shown
+        .iter()
+        .map(|view| (view.offset, view.message.event_type, view.message.role, view.message.text.as_deref()))
+        .collect();
+    assert_eq!(
+        kinds,
+        [
+            (1, EventType::Utterance, MessageRole::User, Some("hi")),
+            (3, EventType::ToolCall, MessageRole::Assistant, Some("hm")),
+            (5, EventType::ToolResult, MessageRole::Tool, Some("a cat")),
+            (6, EventType::ToolResult, MessageRole::Tool, Some("too slow")),
+            (7, EventType::ToolResult, MessageRole::Tool, None),
+            (8, EventType::Status, MessageRole::System, Some("be quick")),
+            (10, EventType::Summary, MessageRole::System, Some("they talked")),
+            (11, EventType::Status, MessageRole::Other, Some("turn.completed")),
+        ]
+    );
+    assert_eq!((shown[1].message.sender_type, shown[5].message.sender_type), (SenderType::Agent, SenderType::System));
+    assert_eq!(shown[4].message.data.as_ref().unwrap()["result"], json!({"n": 1}));
+    assert_eq!(shown[1].created_at, "1970-01-01T00:00:01.000Z");
+}
+
+#[test]
+fn moves_have_their_results() {
+    let moves = moves::moves(log().iter());
+    assert_eq!(moves.len(), 2);
+    assert_eq!((moves[0].number, moves[0].tool_calls.len(), moves[0].tool_results.len()), (Some(1), 2, 2));
+    assert_eq!(moves[0].tool_results[1]["tool_call_id"], "k2");
+    assert_eq!((moves[1].number, moves[1].tool_results.len()), (Some(2), 0));
+    assert_eq!(moves[1].finish, Some(json!("stop")));
+}
+
+#[test]
+fn a_row_is_one_frame_at_most() {
+    let frames: Vec<_> = log().iter().filter_map(|row| stream::committed(&conversation(), row)).collect();
+    let told: Vec<(Option<u64>, &str)> = frames.iter().map(|frame| (frame.offset, frame.body.name())).collect();
+    assert_eq!(
+        told,
+        [
+            (Some(1), "message"),
+            (Some(3), "tool_call"),
+            (Some(5), "tool_result"),
+            (Some(6), "tool_result"),
+            (Some(7), "tool_result"),
+            (Some(8), "note"),
+            (Some(10), "summary"),
+            (Some(11), "event"),
+        ]
+    );
+    let json = serde_json::to_value(&frames[1]).unwrap();
+    assert_eq!((&json["v"], &json["type"], &json["move"]), (&json!(1), &json!("tool_call"), &json!(1)));
+    assert_eq!((&json["conversation_id"], json["calls"].as_array().unwrap().len()), (&json!("c1"), 2));
+    let FrameBody::ToolResult(result) = &frames[4].body else { panic!("{:?}", frames[4]) };
+    assert!(result.is_async);
+    let FrameBody::Event(event) = &frames[7].body else { panic!("{:?}", frames[7]) };
+    assert_eq!(event.name, "turn.completed");
+}
+
+#[test]
+fn pieces_are_tokens_of_three_kinds() {
+    let (turn, message) = (TurnId::parse("t1").unwrap(), MessageId::parse("m1").unwrap());
+    let token = |delta| match stream::token(&turn, &message, (2, 5), delta) {
+        Some(FrameBody::Token(token)) => Some(token),
+        _ => None,
+    };
+    let text = token(ChatDelta::Text { part: 1, text: "he".into() }).unwrap();
+    assert_eq!((text.kind, text.text.as_str(), text.attempt, text.index, text.part), (TokenKind::Text, "he", 2, 5, 1));
+    let thought = token(ChatDelta::Reasoning { part: 0, text: "hm".into() }).unwrap();
+    assert_eq!(thought.kind, TokenKind::Reasoning);
+    let delta = ChatDelta::ToolCall { part: 2, id: Some("k1".into()), name: Some("look".into()), arguments: "{".into() };
+    let call = token(delta).unwrap();
+    assert_eq!((call.kind, call.text.as_str(), call.name.as_deref()), (TokenKind::ToolCall, "{", Some("look")));
+    assert_eq!(token(ChatDelta::Usage { usage: Default::default() }), None);
+}
+
+fn operation(kind: OperationKind) -> Operation {
+    Operation {
+        operation_id: OperationId::parse("o1").unwrap(),
+        session_id: SessionId::parse("s1").unwrap(),
+        conversation_id: ConversationId::parse("c1").unwrap(),
+        turn_id: TurnId::parse("t1").unwrap(),
+        tool_call_id: "k1".into(),
+        tool: "rm".into(),
+        kind,
+        pool: String::new(),
+        state: OperationState::Pending,
+        request: Json::of(&json!({})),
+        approval: Some(ApprovalRequest { arguments_hash: "ff".into(), expires_ms: 1_000, default_approve: false }),
+        effect_class: EffectClass::Idempotent,
+        attempt: 0,
+        max_attempts: 1,
+        backoff_ms: 0,
+        timeout_ms: 1_000,
+        is_async: false,
+        created_at_ms: 0,
+        due_at_ms: 0,
+        claimed_by: None,
+        until_ms: None,
+        error: None,
+    }
+}
+
+#[test]
+fn an_answer_counts_for_what_was_asked() {
+    let ns = Namespace::default_ns();
+    let answer = |hash: &str, approved| Answer {
+        approved,
+        arguments_hash: hash.into(),
+        by: "ana".into(),
+        reason: None,
+    };
+    let action = approval::result(&ns, &operation(OperationKind::Approval), &answer("ff", true)).unwrap();
+    let payload = action.payload.to_value();
+    assert_eq!((&payload["success"], &payload["result"]["approved"], &payload["result"]["by"]), (&json!(true), &json!(true), &json!("ana")));
+    assert_eq!((&payload["operation_id"], &payload["turn_id"]), (&json!("o1"), &json!("t1")));
+    let no = approval::result(&ns, &operation(OperationKind::Approval), &answer("ff", false)).unwrap();
+    assert_eq!(no.action_id, action.action_id, "of two answers one counts");
+    assert_ne!(no.body_hash, action.body_hash);
+    let code = |kind, hash| approval::result(&ns, &operation(kind), &answer(hash, true)).unwrap_err().code;
+    assert_eq!(code(OperationKind::Approval, "fe"), Code::ApprovalMismatch);
+    assert_eq!(code(OperationKind::Task, "ff"), Code::NoOpenOperation);
+}

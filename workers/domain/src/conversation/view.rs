@@ -1,0 +1,49 @@
+//! Rows of conversations as the HTTP API answers them.
+
+use schemas::conversation::{
+    Conversation, ConversationStatus, ConversationView, Operation, OperationView, Participant, ParticipantView, Turn,
+    TurnView,
+};
+
+use crate::time::rfc3339;
+
+/// What is told as the status: `waiting` is active with open turns none of which can run (SPEC K-06).
+pub fn status(stored: ConversationStatus, active: &[Turn]) -> ConversationStatus {
+    let waits = !active.is_empty() && active.iter().all(|turn| turn.phase.is_waiting());
+    match stored {
+        ConversationStatus::Active if waits => ConversationStatus::Waiting,
+        other => other,
+    }
+}
+
+pub fn conversation(row: &Conversation, active: &[Turn]) -> ConversationView {
+    ConversationView {
+        created_at: rfc3339(row.created_at_ms),
+        updated_at: rfc3339(row.updated_at_ms),
+        conversation: Conversation { status: status(row.status, active), ..row.clone() },
+    }
+}
+
+pub fn participant(row: &Participant) -> ParticipantView {
+    ParticipantView {
+        joined_at: rfc3339(row.joined_at_ms),
+        left_at: row.left_at_ms.map(rfc3339),
+        participant: row.clone(),
+    }
+}
+
+pub fn turn(row: &Turn) -> TurnView {
+    TurnView {
+        created_at: rfc3339(row.created_at_ms),
+        completed_at: row.completed_at_ms.map(rfc3339),
+        turn: row.clone(),
+    }
+}
+
+pub fn operation(row: &Operation) -> OperationView {
+    OperationView {
+        created_at: rfc3339(row.created_at_ms),
+        until: row.until_ms.map(rfc3339),
+        operation: row.clone(),
+    }
+}

@@ -1,0 +1,31 @@
+//! The conversation loop as the built-in moniker `converse` (SPEC 1.15): receive, assemble, ask the
+//! model, run tools, respond, extract. Planning is pure and returns [`TurnDecision`]s; applying them
+//! is separate (SPEC 1.26). Each active turn is a lane of its own, so one turn answers while another
+//! waits; one reply of a model is one step, recorded before anything acts on it.
+
+mod agents;
+mod answers;
+mod apply;
+mod assembly;
+mod decision;
+mod guide;
+mod ids;
+mod moniker;
+mod open;
+mod reply;
+mod results;
+mod settings;
+mod start;
+mod state;
+#[cfg(test)]
+mod tests;
+mod transcript;
+
+pub use assembly::{Assembly, Gathered, Limits, TurnSnapshot, assemble};
+pub use decision::TurnDecision;
+pub use ids::message_id;
+pub use moniker::CONVERSE;
+pub use reply::Reply;
+pub use settings::Settings;
+pub use state::{Lane, Stage, TalkState};
+pub use transcript::request_of;

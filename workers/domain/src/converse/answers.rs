@@ -1,0 +1,180 @@
+//! Answers of the calls beside the steps: a context, a reply of the model, the end of an extraction.
+
+use schemas::conversation::{LogKind, TurnError};
+use schemas::id::TurnId;
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use super::apply::Applying;
+use super::assembly::Assembly;
+use super::decision::TurnDecision;
+use super::ids;
+use super::open::Calls;
+use super::reply::{self, Reply};
+use super::state::Stage;
+use crate::chat::ToolResult;
+use crate::effect::Outcome;
+use crate::moniker::StepInput;
+
+/// Whose the session is, for what its turns cause.
+pub(super) struct Place<'a> {
+    pub input: &'a StepInput<'a>,
+    pub conversation: &'a schemas::id::ConversationId,
+    pub depth: u64,
+}
+
+/// The kinds of calls, as their keys name them.
+pub(super) const ASSEMBLE: &str = "assemble";
+pub(super) const CHAT: &str = "chat";
+pub(super) const EXTRACT: &str = "extract";
+
+pub(super) fn key(turn: &TurnId, what: &str, number: u32) -> String {
+    format!("{turn}/{what}/{number}")
+}
+
+/// Takes an answer; `false` if no lane waits for it any more.
+pub(super) fn take(step: &mut Applying, place: &Place<'_>, key_of: &str, outcome: &Outcome) -> bool {
+    let waits = step.state.lanes.iter().find_map(|lane| {
+        let (turn, number) = (&lane.turn.turn_id, lane.turn.moves + 1);
+        let (what, key) = match lane.stage {
+            Stage::Assemble => (ASSEMBLE, key(turn, ASSEMBLE, 0)),
+            Stage::Think => (CHAT, key(turn, CHAT, number)),
+            Stage::Extract => (EXTRACT, key(turn, EXTRACT, 0)),
+            _ => return None,
+        };
+        (key == key_of).then(|| (turn.clone(), what, number))
+    });
+    let Some((turn, what, number)) = waits else { return false };
+    match what {
+        ASSEMBLE => assembled(step, &turn, outcome),
+        CHAT => replied(step, place, &turn, number, outcome),
+        _ => extracted(step, &turn, outcome),
+    }
+    true
+}
+
+/// Critical: without a context the turn fails (SPEC W-CTX-07).
+fn assembled(step: &mut Applying, turn: &TurnId, outcome: &Outcome) {
+    let (assembly, error) = match outcome {
+        Outcome::Ok(value) => match serde_json::from_value::<Assembly>(value.clone()) {
+            Ok(assembly) => (Some(assembly), None),
+            Err(error) => (None, Some(("internal", error.to_string()))),
+        },
+        Outcome::Failed(failure) => (None, Some((failure.code.as_str(), failure.message.clone()))),
+    };
+    if let Some((code, message)) = error {
+        step.event(turn, "context_assembly.failed", json!({"code": code, "message": message}));
+        let error = TurnError { code: code.to_owned(), message, provider: None, raw: None };
+        step.apply(vec![TurnDecision::FailTurn { turn_id: turn.clone(), error, cancelled: false }]);
+        return;
+    }
+    let Some(assembly) = assembly else { return };
+    let run = ids::record_id(turn, ASSEMBLE);
+    step.state.notes.clear();
+    if let Some(lane) = step.state.lane_mut(turn) {
+        lane.turn.context_assembly_run_id = Some(run.clone());
+        lane.limits = Some(assembly.limits.clone());
+    }
+    step.record(LogKind::Assembly, turn, run, &assembly);
+    step.apply(vec![TurnDecision::ResumeFromTool { turn_id: turn.clone() }]);
+}
+
+fn replied(step: &mut Applying, place: &Place<'_>, turn: &TurnId, number: u32, outcome: &Outcome) {
+    let reply = match outcome {
+        Outcome::Ok(value) => serde_json::from_value::<Reply>(value.clone()).map_err(|error| error.to_string()),
+        Outcome::Failed(failure) => Err(failure.message.clone()),
+    };
+    let reply = match reply {
+        Ok(reply) => reply,
+        Err(message) => {
+            let error = TurnError { code: "provider_failed".to_owned(), message, provider: None, raw: None };
+            step.apply(vec![TurnDecision::FailTurn { turn_id: turn.clone(), error, cancelled: false }]);
+            return;
+        }
+    };
+    if let Some(record) = &reply.record {
+        step.record(LogKind::ProviderCall, turn, format!("{}.call", record.id), record);
+    }
+    let Some(lane) = step.state.lane(turn) else { return };
+    let calls = Calls {
+        conversation: place.conversation,
+        session: &place.input.session.session_id,
+        agent: place.input.agent,
+        turn,
+        depth: place.depth,
+        number,
+        tools: &reply.tools,
+        constraints: &reply.constraints,
+        messages: &reply.messages,
+    };
+    let acted = reply::plan(lane, &calls, &reply);
+    count(step, turn, &reply, &acted);
+    if let Some(record) = &acted.record {
+        step.record(LogKind::Move, turn, ids::record_id(turn, &format!("move.{number}")), record);
+    }
+    for result in &acted.results {
+        let id = ids::record_id(turn, &format!("result.{number}.{}", result.tool_call_id));
+        step.record(LogKind::ToolResult, turn, bounded(id), &SyncResult { number, result });
+        if let Some(error) = &result.error {
+            failed_tool(step, turn, &format!("{number}.{}", result.tool_call_id), &json!(error));
+        }
+    }
+    step.apply(acted.decisions);
+}
+
+/// The body of a `tool_result` record.
+#[derive(Serialize)]
+pub(super) struct SyncResult<'a> {
+    #[serde(rename = "move")]
+    pub number: u32,
+    #[serde(flatten)]
+    pub result: &'a ToolResult,
+}
+
+/// Usage, rounds and issues of the lane.
+fn count(step: &mut Applying, turn: &TurnId, reply: &Reply, acted: &reply::Acted) {
+    let Some(lane) = step.state.lane_mut(turn) else { return };
+    if let Some(record) = &reply.record {
+        if let Some(usage) = &record.usage {
+            lane.turn.usage.input_tokens += usage.input_tokens;
+            lane.turn.usage.output_tokens += usage.output_tokens;
+        }
+        lane.turn.usage.cost += record.cost.unwrap_or(0.0);
+    }
+    lane.turn.moves += u32::from(acted.record.is_some());
+    lane.rounds += u32::from(acted.is_round);
+    lane.declined = acted.is_declined;
+    lane.turn.issues.response_cut |= acted.is_cut;
+    lane.turn.issues.moves_exhausted |= acted.is_exhausted;
+}
+
+/// Never silent (SPEC W-ERR-07, W-ASY-03).
+pub(super) fn failed_tool(step: &mut Applying, turn: &TurnId, which: &str, error: &Value) {
+    if let Some(lane) = step.state.lane_mut(turn) {
+        lane.turn.issues.tool_failures += 1;
+    }
+    let detail = json!({"type": "tool.failed", "turn_id": turn, "error": error});
+    let id = bounded(ids::record_id(turn, &format!("tool.failed.{which}")));
+    step.record(LogKind::Event, turn, id, &detail);
+}
+
+/// Ids of calls are the provider's: of any length and alphabet.
+pub(super) fn bounded(id: String) -> String {
+    const MAX: usize = schemas::limits::ID_BYTES_MAX;
+    if id.len() <= MAX { id } else { crate::action::hash::hex(&crate::action::hash::sha256(&id)) }
+}
+
+/// The turn is completed already; only its issues may change (SPEC K-11).
+fn extracted(step: &mut Applying, turn: &TurnId, outcome: &Outcome) {
+    let Some(at) = step.state.lanes.iter().position(|lane| lane.turn.turn_id == *turn) else { return };
+    let mut lane = step.state.lanes.remove(at);
+    lane.turn.memory_extraction_run_id = Some(ids::record_id(turn, EXTRACT));
+    lane.turn.phase = lane.phase();
+    lane.turn.pending_operations = 0;
+    if let Outcome::Failed(failure) = outcome {
+        lane.turn.issues.memory_extraction_failed = true;
+        let detail = json!({"code": failure.code.as_str(), "message": failure.message});
+        step.event(turn, "memory_extraction.failed", detail);
+    }
+    step.emits.talk.turns.push(lane.turn);
+}

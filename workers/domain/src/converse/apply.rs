@@ -1,0 +1,328 @@
+//! Decisions become state, records, operations and follow-up actions. Nothing is decided here.
+
+use schemas::conversation::{
+    Caller, LogKind, LogRecord, Message, Operation, OperationKind, OperationState, Turn, TurnError, TurnPhase,
+    TurnStatus,
+};
+use schemas::definition::{EffectClass, InvocationMode};
+use schemas::id::{AgentId, ConversationId, OperationId, SessionId, TurnId};
+use schemas::json::Json;
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use super::agents::{self, AgentCall};
+use super::decision::TurnDecision;
+use super::ids;
+use super::state::{Lane, Open, Stage, TalkState};
+use super::transcript::LateResult;
+use crate::chat::{ToolError, ToolErrorCode, ToolResult};
+use crate::moniker::Emits;
+
+/// Turns that are worked on at a time; others are queued.
+pub(super) const LANES_MAX: usize = 16;
+/// The name of the conversation's first event.
+const STARTED: &str = "conversation_started";
+
+/// A step in the making: the state it leaves, and what it causes.
+pub(super) struct Applying {
+    pub state: TalkState,
+    pub emits: Emits,
+    pub names: Vec<&'static str>,
+    /// What was said to people in this step.
+    pub said: Option<String>,
+    conversation: ConversationId,
+    session: SessionId,
+    agent: AgentId,
+    depth: u64,
+    iteration_token: String,
+    before: Vec<Turn>,
+}
+
+impl Applying {
+    pub fn new(
+        state: TalkState,
+        (conversation, session, agent): (ConversationId, SessionId, AgentId),
+        depth: u64,
+        step_token: &str,
+    ) -> Self {
+        let before = state.lanes.iter().map(|lane| lane.turn.clone()).collect();
+        Self {
+            state,
+            emits: Emits::default(),
+            names: Vec::new(),
+            said: None,
+            conversation,
+            session,
+            agent,
+            depth,
+            iteration_token: step_token.to_owned(),
+            before,
+        }
+    }
+
+    pub fn apply(&mut self, decisions: Vec<TurnDecision>) {
+        for decision in decisions {
+            self.names.push(decision.name());
+            self.apply_one(decision);
+        }
+    }
+
+    fn apply_one(&mut self, decision: TurnDecision) {
+        match decision {
+            TurnDecision::StartTurn { turn, reply_to } => self.start(*turn, reply_to),
+            TurnDecision::CompleteTurn { turn_id } => self.complete(&turn_id),
+            TurnDecision::FailTurn { turn_id, error, cancelled } => self.fail(&turn_id, &error, cancelled),
+            TurnDecision::AppendMessage { turn_id, message } => self.append(&turn_id, *message),
+            TurnDecision::DispatchTask { turn_id, operation, is_async } => {
+                let open = open_of(&operation, is_async);
+                self.track(&turn_id, open, *operation);
+            }
+            TurnDecision::DispatchAgent { turn_id, call } => self.call_agent(&turn_id, &call),
+            TurnDecision::AskApproval { turn_id, operation, open } => self.track(&turn_id, *open, *operation),
+            TurnDecision::AsyncOperationCompleted { turn_id, operation_id, result } => {
+                self.late(&turn_id, operation_id, *result);
+            }
+            TurnDecision::MarkWaiting { turn_id, phase } => {
+                let stage = if phase == TurnPhase::WaitingAsync { Stage::WaitAsync } else { Stage::Wait };
+                self.set_stage(&turn_id, stage);
+            }
+            TurnDecision::ResumeFromTool { turn_id } => {
+                self.set_stage(&turn_id, Stage::Think);
+                if let Some(lane) = self.state.lane_mut(&turn_id) {
+                    lane.unseen = 0;
+                }
+            }
+            // Memories are written by the work that extracts them; workflows are refused before.
+            TurnDecision::DispatchWorkflow { .. }
+            | TurnDecision::TrackAsyncOperation { .. }
+            | TurnDecision::WriteMemory { .. }
+            | TurnDecision::UpdateMemory { .. } => {}
+        }
+    }
+
+    /// A record of the conversation's log; one id is written once.
+    pub fn record(&mut self, kind: LogKind, turn: &TurnId, id: String, body: &impl Serialize) {
+        self.emits.talk.log.push(LogRecord {
+            kind,
+            id,
+            turn_id: Some(turn.clone()),
+            agent_id: Some(self.agent.clone()),
+            session_id: Some(self.session.clone()),
+            at_ms: 0,
+            body: Json::of(body),
+        });
+    }
+
+    /// Something that happened, by its name (SPEC K-30).
+    pub fn event(&mut self, turn: &TurnId, name: &str, mut detail: Value) {
+        detail["type"] = name.into();
+        detail["turn_id"] = json!(turn);
+        self.record(LogKind::Event, turn, ids::record_id(turn, name), &detail);
+    }
+
+    fn start(&mut self, turn: Turn, reply_to: Option<super::state::ReplyTo>) {
+        let turn_id = turn.turn_id.clone();
+        let busy = self.state.lanes.iter().filter(|lane| lane.stage != Stage::Queued).count();
+        let detail = json!({"type": STARTED});
+        self.record(LogKind::Event, &turn_id, STARTED.to_owned(), &detail);
+        let name = if matches!(turn.caller, Caller::User { .. }) { "conversation_turn" } else { "agent_call_started" };
+        self.event(&turn_id, name, json!({"caller": turn.caller, "input_message_id": turn.input_message_id}));
+        self.state.turns_started += 1;
+        self.state.lanes.push(Lane {
+            turn,
+            stage: if busy < LANES_MAX { Stage::Assemble } else { Stage::Queued },
+            rounds: 0,
+            open: Vec::new(),
+            unseen: 0,
+            limits: None,
+            allowance: 1,
+            reply_to,
+            last_text: None,
+            spoke: false,
+            declined: false,
+        });
+        self.state.last_turn = Some(turn_id);
+    }
+
+    fn append(&mut self, turn_id: &TurnId, mut message: Message) {
+        message.step_token = Some(self.iteration_token.clone());
+        let is_agent = message.agent_id.is_some();
+        if is_agent {
+            message.session_id = Some(self.session.clone());
+            self.said = match (self.said.take(), &message.text) {
+                (Some(before), Some(text)) => Some(format!("{before}\n{text}")),
+                (before, text) => before.or_else(|| text.clone()),
+            };
+        }
+        if let Some(lane) = self.state.lane_mut(turn_id).filter(|_| is_agent) {
+            lane.spoke = true;
+            if lane.reply_to.is_some() {
+                lane.last_text.clone_from(&message.text);
+            }
+        }
+        let id = message.message_id.to_string();
+        self.record(LogKind::Message, turn_id, id, &message);
+    }
+
+    fn track(&mut self, turn_id: &TurnId, open: Open, mut operation: Operation) {
+        operation.session_id = self.session.clone();
+        operation.conversation_id = self.conversation.clone();
+        self.emits.talk.operations.push(operation);
+        if let Some(lane) = self.state.lane_mut(turn_id) {
+            lane.open.push(open);
+        }
+    }
+
+    fn call_agent(&mut self, turn_id: &TurnId, call: &AgentCall) {
+        let from = agents::From {
+            conversation: &self.conversation,
+            session: &self.session,
+            agent: &self.agent,
+            turn: turn_id,
+            depth: self.depth,
+        };
+        let actions = agents::actions(call, &from);
+        self.emits.follow_ups.extend(actions);
+        if call.mode == InvocationMode::LoopIn {
+            return;
+        }
+        let mut operation = stub(turn_id, &call.operation_id, OperationKind::Agent, OperationState::Pending);
+        operation.tool_call_id.clone_from(&call.call_id);
+        operation.tool.clone_from(&call.tool);
+        operation.is_async = call.is_async;
+        operation.request = Json::of(&json!({"target_type": "agent", "target_id": call.agent_id, "mode": call.mode,
+                                             "input": call.input, "session_id": call.child()}));
+        let mut open = open_of(&operation, call.is_async);
+        open.child = Some(call.child());
+        self.track(turn_id, open, operation);
+    }
+
+    fn late(&mut self, turn_id: &TurnId, operation_id: OperationId, result: ToolResult) {
+        let Some(lane) = self.state.lane_mut(turn_id) else { return };
+        let tool = lane.open.iter().find(|open| open.operation_id == operation_id).map(|open| open.tool.clone());
+        lane.open.retain(|open| open.operation_id != operation_id);
+        lane.unseen += 1;
+        let id = ids::record_id(turn_id, &format!("late.{operation_id}"));
+        let late = LateResult { operation_id, tool: tool.unwrap_or_default(), result };
+        self.record(LogKind::AsyncResult, turn_id, id, &late);
+    }
+
+    fn set_stage(&mut self, turn_id: &TurnId, stage: Stage) {
+        if let Some(lane) = self.state.lane_mut(turn_id) {
+            lane.stage = stage;
+        }
+    }
+
+    /// The user has seen the response; extraction comes after (SPEC K-11).
+    fn complete(&mut self, turn_id: &TurnId) {
+        let Some(lane) = self.state.lane_mut(turn_id) else { return };
+        lane.stage = Stage::Extract;
+        lane.turn.status = TurnStatus::Completed;
+        lane.turn.completed_at_ms = Some(0);
+        let (issues, declined) = (lane.turn.issues.clone(), lane.declined);
+        let is_called = !matches!(lane.turn.caller, Caller::User { .. });
+        let (reply_to, text, usage) = (lane.reply_to.take(), lane.last_text.take(), lane.turn.usage);
+        self.event(turn_id, "turn.completed", json!({ "issues": issues }));
+        if is_called {
+            self.event(turn_id, "agent_call_completed", json!({}));
+        }
+        if let Some(to) = reply_to {
+            let text = text.unwrap_or_default();
+            let outcome = if declined {
+                Err(ToolError { code: ToolErrorCode::AgentDeclined, message: text, retriable: false })
+            } else {
+                Ok(json!({"text": text, "usage": usage}))
+            };
+            self.emits.follow_ups.push(agents::answer(&to, outcome));
+        }
+    }
+
+    fn fail(&mut self, turn_id: &TurnId, error: &TurnError, cancelled: bool) {
+        let Some(at) = self.state.lanes.iter().position(|lane| lane.turn.turn_id == *turn_id) else { return };
+        let mut lane = self.state.lanes.remove(at);
+        if lane.stage == Stage::Extract {
+            // It is completed, whatever becomes of its memories.
+            return;
+        }
+        for open in &lane.open {
+            let operation = stub(turn_id, &open.operation_id, open.kind, OperationState::Cancelled);
+            self.emits.talk.operations.push(operation);
+            self.emits.follow_ups.extend(open.child.as_ref().map(|child| agents::stop(&open.operation_id, child)));
+        }
+        lane.turn.phase = lane.phase();
+        lane.turn.status = TurnStatus::Failed;
+        lane.turn.cancelled = cancelled;
+        lane.turn.error = Some(error.clone());
+        lane.turn.pending_operations = 0;
+        lane.turn.completed_at_ms = Some(0);
+        self.emits.talk.turns.push(lane.turn);
+        self.event(turn_id, "turn.failed", json!({"error": error, "cancelled": cancelled}));
+        if let Some(to) = lane.reply_to {
+            let message = format!("Turn failed during execution: {}", error.message);
+            let failure = ToolError { code: ToolErrorCode::ExecutionFailed, message, retriable: !cancelled };
+            self.emits.follow_ups.push(agents::answer(&to, Err(failure)));
+        }
+    }
+
+    /// Lets queued turns start, and writes the rows of turns that have changed.
+    pub fn finish(&mut self) {
+        let busy = self.state.lanes.iter().filter(|lane| lane.stage != Stage::Queued).count();
+        let room = LANES_MAX.saturating_sub(busy);
+        for lane in self.state.lanes.iter_mut().filter(|lane| lane.stage == Stage::Queued).take(room) {
+            lane.stage = Stage::Assemble;
+        }
+        for lane in &mut self.state.lanes {
+            lane.turn.phase = lane.phase();
+            lane.turn.pending_operations = u32::try_from(lane.open.len()).unwrap_or(u32::MAX);
+            if !self.before.contains(&lane.turn) {
+                self.emits.talk.turns.push(lane.turn.clone());
+            }
+        }
+    }
+
+    /// A step that only ends things: what it causes.
+    pub fn into_emits(mut self) -> Emits {
+        self.finish();
+        self.emits
+    }
+}
+
+fn open_of(operation: &Operation, is_async: bool) -> Open {
+    Open {
+        operation_id: operation.operation_id.clone(),
+        call_id: operation.tool_call_id.clone(),
+        tool: operation.tool.clone(),
+        kind: operation.kind,
+        is_async,
+        child: None,
+        approved: None,
+    }
+}
+
+/// An operation that nobody of the fleet's executors runs, or one that only takes another state.
+pub(super) fn stub(turn: &TurnId, id: &OperationId, kind: OperationKind, state: OperationState) -> Operation {
+    Operation {
+        operation_id: id.clone(),
+        session_id: SessionId::parse("none").expect("an id"),
+        conversation_id: ConversationId::parse("none").expect("an id"),
+        turn_id: turn.clone(),
+        tool_call_id: String::new(),
+        tool: String::new(),
+        kind,
+        pool: String::new(),
+        state,
+        request: Json::of(&json!({})),
+        approval: None,
+        effect_class: EffectClass::AtMostOnce,
+        attempt: 0,
+        max_attempts: 1,
+        backoff_ms: 0,
+        timeout_ms: 0,
+        is_async: false,
+        created_at_ms: 0,
+        due_at_ms: 0,
+        claimed_by: None,
+        until_ms: None,
+        error: None,
+    }
+}

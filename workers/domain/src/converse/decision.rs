@@ -1,0 +1,60 @@
+//! What planning decides, under the names of SPEC W-DEC-02. Dispatching is separate: see `apply`.
+
+use schemas::conversation::{Message, Operation, Turn, TurnError, TurnPhase};
+use schemas::id::{MessageId, OperationId, TurnId};
+
+use super::agents::AgentCall;
+use super::state::{Open, ReplyTo};
+use crate::chat::ToolResult;
+
+#[derive(Debug, Clone, PartialEq)]
+pub enum TurnDecision {
+    StartTurn { turn: Box<Turn>, reply_to: Option<ReplyTo> },
+    /// It has responded and nothing is pending.
+    CompleteTurn { turn_id: TurnId },
+    FailTurn { turn_id: TurnId, error: TurnError, cancelled: bool },
+    AppendMessage { turn_id: TurnId, message: Box<Message> },
+    DispatchTask { turn_id: TurnId, operation: Box<Operation>, is_async: bool },
+    /// Not made yet: calls of workflows are refused as `NOT_FOUND`.
+    DispatchWorkflow { turn_id: TurnId, workflow_id: String, is_async: bool },
+    DispatchAgent { turn_id: TurnId, call: Box<AgentCall> },
+    /// Its result comes later, to this very turn.
+    TrackAsyncOperation { turn_id: TurnId, operation_id: OperationId },
+    AsyncOperationCompleted { turn_id: TurnId, operation_id: OperationId, result: Box<ToolResult> },
+    MarkWaiting { turn_id: TurnId, phase: TurnPhase },
+    /// Its model is asked (again).
+    ResumeFromTool { turn_id: TurnId },
+    WriteMemory { turn_id: TurnId, key: String },
+    UpdateMemory { turn_id: TurnId, key: String },
+    /// A person is asked before `open` is done.
+    AskApproval { turn_id: TurnId, operation: Box<Operation>, open: Box<Open> },
+}
+
+impl TurnDecision {
+    /// The name of the seed.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::StartTurn { .. } => "START_TURN",
+            Self::CompleteTurn { .. } => "COMPLETE_TURN",
+            Self::FailTurn { .. } => "FAIL_TURN",
+            Self::AppendMessage { .. } => "APPEND_MESSAGE",
+            Self::DispatchTask { .. } => "DISPATCH_TASK",
+            Self::DispatchWorkflow { .. } => "DISPATCH_WORKFLOW",
+            Self::DispatchAgent { .. } => "DISPATCH_AGENT",
+            Self::TrackAsyncOperation { .. } | Self::AskApproval { .. } => "TRACK_ASYNC_OPERATION",
+            Self::AsyncOperationCompleted { .. } => "ASYNC_OPERATION_COMPLETED",
+            Self::MarkWaiting { .. } => "MARK_WAITING",
+            Self::ResumeFromTool { .. } => "RESUME_FROM_TOOL",
+            Self::WriteMemory { .. } => "WRITE_MEMORY",
+            Self::UpdateMemory { .. } => "UPDATE_MEMORY",
+        }
+    }
+
+    /// The message it appends, if it does.
+    pub fn message_id(&self) -> Option<&MessageId> {
+        match self {
+            Self::AppendMessage { message, .. } => Some(&message.message_id),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,63 @@
+//! Guidance for a conversation (SPEC K-23): a note for the model of each active turn, or for the next
+//! turn if none is active; `{"cancel_turn": id}` ends a turn.
+
+use schemas::conversation::{LogKind, TurnError};
+use schemas::id::TurnId;
+use serde_json::{Value, json};
+
+use super::apply::Applying;
+use super::decision::TurnDecision;
+use super::ids;
+use super::state::Stage;
+
+/// Notes that wait for the next turn; of more, the oldest are dropped.
+const NOTES_MAX: usize = 32;
+
+pub(super) fn take(step: &mut Applying, guidance: &Value) {
+    if let Some(turn) = guidance.get("cancel_turn").and_then(Value::as_str) {
+        cancel(step, turn);
+        return;
+    }
+    let text = words(guidance);
+    step.state.notes_taken += 1;
+    let number = step.state.notes_taken;
+    let active: Vec<(TurnId, Stage)> = step
+        .state
+        .lanes
+        .iter()
+        .filter(|lane| !matches!(lane.stage, Stage::Extract | Stage::Queued))
+        .map(|lane| (lane.turn.turn_id.clone(), lane.stage))
+        .collect();
+    if active.is_empty() {
+        step.state.notes.push(text);
+        let excess = step.state.notes.len().saturating_sub(NOTES_MAX);
+        step.state.notes.drain(..excess);
+        return;
+    }
+    for (turn, stage) in active {
+        let body = json!({"text": text, "message_id": guidance.get("message_id"), "from": "guidance"});
+        step.record(LogKind::Note, &turn, ids::record_id(&turn, &format!("note.{number}")), &body);
+        if stage == Stage::WaitAsync {
+            step.apply(vec![TurnDecision::ResumeFromTool { turn_id: turn }]);
+        } else if let Some(lane) = step.state.lane_mut(&turn).filter(|_| stage == Stage::Think) {
+            // The call under way does not know of it.
+            lane.unseen += 1;
+        }
+    }
+}
+
+fn cancel(step: &mut Applying, turn: &str) {
+    let Ok(turn_id) = TurnId::parse(turn) else { return };
+    let error = TurnError {
+        code: "cancelled".to_owned(),
+        message: "the turn was cancelled".to_owned(),
+        provider: None,
+        raw: None,
+    };
+    step.apply(vec![TurnDecision::FailTurn { turn_id, error, cancelled: true }]);
+}
+
+fn words(guidance: &Value) -> String {
+    let text = guidance.as_str().or_else(|| ["note", "text"].iter().find_map(|key| guidance.get(key)?.as_str()));
+    text.map_or_else(|| guidance.to_string(), str::to_owned)
+}

@@ -1,0 +1,321 @@
+//! The moniker: what arrives is planned, applied, and becomes one step.
+
+use schemas::conversation::{ApprovalRequest, LogKind, OperationKind, TurnError, TurnPhase, TurnUsage};
+use schemas::frame::{FrameOut, StepToken};
+use schemas::id::ConversationId;
+use schemas::json::Json;
+use schemas::problem::{Code, FieldProblem};
+use schemas::session::SessionSpec;
+use serde_json::{Value, json};
+
+use super::answers::{self, ASSEMBLE, CHAT, EXTRACT, key};
+use super::apply::Applying;
+use super::decision::TurnDecision;
+use super::open::yes_or_no;
+use super::settings::{self, Settings};
+use super::state::{Approved, Lane, Open, Stage, TalkState};
+use super::{ids, results, start};
+use crate::effect::{Effect, PendingView, TalkCall, TalkWork};
+use crate::moniker::{Arrival, ArrivalKind, Call, Decision, Emits, Moniker, StepInput};
+use crate::tool::Place;
+
+/// Config: see [`Settings`]. Its state is a [`TalkState`].
+pub struct Converse;
+
+pub const CONVERSE: Converse = Converse;
+
+/// How long a person has to allow a turn more than its budget.
+const BUDGET_ASKS_MS: u64 = 24 * 3_600 * 1_000;
+
+impl Moniker for Converse {
+    fn name(&self) -> &'static str {
+        "converse"
+    }
+
+    fn check(&self, spec: &SessionSpec, state: &Value) -> Vec<FieldProblem> {
+        let mut problems = settings::check(spec);
+        if serde_json::from_value::<TalkState>(state.clone()).is_err() {
+            let message = "is no state of a conversation; leave it out: the session starts without turns";
+            problems.push(FieldProblem::new("payload.state", message));
+        }
+        problems
+    }
+
+    fn stops_on_done(&self) -> bool {
+        true
+    }
+
+    fn takes_input(&self) -> bool {
+        true
+    }
+
+    fn takes_results(&self) -> bool {
+        true
+    }
+
+    fn talks(&self) -> bool {
+        true
+    }
+
+    fn calls(&self, spec: &SessionSpec, state: &Value) -> Vec<Call> {
+        let (Ok(state), Some(conversation)) = (read(state), &spec.conversation_id) else { return Vec::new() };
+        let pending = pending(&state);
+        state.lanes.iter().filter_map(|lane| call(spec, conversation, lane, &state, &pending)).collect()
+    }
+
+    fn decide(&self, input: &StepInput<'_>) -> Decision {
+        let Some(conversation) = input.spec.conversation_id.clone() else {
+            return Decision::Fail { code: Code::StepFailed, message: "the session has no conversation".to_owned() };
+        };
+        let state = match read(&input.frame.state) {
+            Ok(state) => state,
+            Err(problem) => return Decision::Fail { code: Code::StepFailed, message: problem },
+        };
+        let settings = Settings::of(input.spec);
+        let who = (conversation.clone(), input.session.session_id.clone(), input.agent.clone());
+        let mut step = Applying::new(state, who, settings.depth, input.frame.step.as_str());
+        let mut took_arrival = false;
+        if let Some(guidance) = &input.frame.guidance {
+            super::guide::take(&mut step, guidance);
+        } else if let Some(answer) = input.answer {
+            let place = answers::Place { input, conversation: &conversation, depth: settings.depth };
+            if !answers::take(&mut step, &place, &answer.key, &answer.outcome) {
+                return waiting(&step.state);
+            }
+        } else if let Some(arrival) = input.arrival {
+            took_arrival = true;
+            if let Err(refused) = arrived(&mut step, input, &conversation, arrival) {
+                return refused;
+            }
+        } else {
+            return waiting(&step.state);
+        }
+        guard_budgets(&mut step, input, &conversation);
+        finish(step, input, &settings, took_arrival)
+    }
+
+    fn farewell(&self, input: &StepInput<'_>) -> Option<Emits> {
+        let conversation = input.spec.conversation_id.clone()?;
+        let state = read(&input.frame.state).ok().filter(|state| !state.lanes.is_empty())?;
+        let turns: Vec<_> = state.lanes.iter().map(|lane| lane.turn.turn_id.clone()).collect();
+        let who = (conversation, input.session.session_id.clone(), input.agent.clone());
+        let mut step = Applying::new(state, who, 0, input.frame.step.as_str());
+        for turn_id in turns {
+            let error = TurnError {
+                code: "session_ended".to_owned(),
+                message: "the session ended before the turn did".to_owned(),
+                provider: None,
+                raw: None,
+            };
+            step.apply(vec![TurnDecision::FailTurn { turn_id, error, cancelled: true }]);
+        }
+        Some(step.into_emits())
+    }
+}
+
+fn read(state: &Value) -> Result<TalkState, String> {
+    serde_json::from_value(state.clone()).map_err(|error| format!("the state of the conversation is damaged: {error}"))
+}
+
+fn waiting(state: &TalkState) -> Decision {
+    let waits = state.lanes.iter().any(|lane| !lane.open.is_empty());
+    if waits { Decision::AwaitOperation } else { Decision::AwaitInput }
+}
+
+fn arrived(
+    step: &mut Applying,
+    input: &StepInput<'_>,
+    conversation: &ConversationId,
+    arrival: &Arrival,
+) -> Result<(), Decision> {
+    if arrival.kind == ArrivalKind::Input {
+        let place = start::Place { conversation, session: &input.session.session_id, agent: input.agent };
+        let decisions = start::plan(&place, arrival);
+        let is_known = |decision: &TurnDecision| {
+            matches!(decision, TurnDecision::StartTurn { turn, .. } if step.state.lane(&turn.turn_id).is_some())
+        };
+        if decisions.iter().any(is_known) {
+            let message = "a turn with this id is active already; leave turn_id out".to_owned();
+            return Err(Decision::Refuse { code: Code::InvalidRequest, message });
+        }
+        step.apply(decisions);
+        return Ok(());
+    }
+    let known = |named: &str| {
+        let opens = step.state.lanes.iter().flat_map(|lane| &lane.open);
+        let found = opens.clone().find(|open| open.operation_id.as_str() == named);
+        let found = found.or_else(|| opens.clone().find(|open| open.call_id == named));
+        found.map(|open| (open.operation_id.clone(), open.call_id.clone()))
+    };
+    let Some(ended) = results::read(&arrival.payload, known) else {
+        let message = "no turn of this session waits for that operation; the first result has won".to_owned();
+        return Err(Decision::Refuse { code: Code::NoOpenOperation, message });
+    };
+    settle(step, &ended);
+    Ok(())
+}
+
+/// Takes a result out of the open work of its lane, and goes on.
+fn settle(step: &mut Applying, ended: &super::state::Ended) {
+    let Some((lane, open)) = step.state.lane_of(&ended.operation_id) else { return };
+    let (turn, open, number) = (lane.turn.turn_id.clone(), open.clone(), lane.turn.moves);
+    let settled = results::plan(lane, &open, ended);
+    if let Some(result) = &settled.result {
+        if !open.is_async {
+            let id = answers::bounded(ids::record_id(&turn, &format!("result.{}", open.operation_id)));
+            step.record(LogKind::ToolResult, &turn, id, &answers::SyncResult { number, result });
+        }
+        if let Some(error) = &result.error {
+            answers::failed_tool(step, &turn, open.operation_id.as_str(), &json!(error));
+        }
+    }
+    if let Some(lane) = step.state.lane_mut(&turn) {
+        lane.allowance += u32::from(settled.allow_more);
+        lane.turn.usage = with_usage(lane.turn.usage, &ended.payload);
+        if !open.is_async || settled.result.is_none() {
+            lane.open.retain(|other| other.operation_id != open.operation_id);
+        }
+    }
+    step.apply(settled.decisions);
+}
+
+/// The cost of a called agent adds up to its caller's.
+fn with_usage(mut usage: TurnUsage, payload: &Value) -> TurnUsage {
+    let Some(used) = payload.get("result").and_then(|result| result.get("usage")) else { return usage };
+    if let Ok(used) = serde_json::from_value::<TurnUsage>(used.clone()) {
+        usage.input_tokens += used.input_tokens;
+        usage.output_tokens += used.output_tokens;
+        usage.cost += used.cost;
+    }
+    usage
+}
+
+/// A turn that would go on over its budget asks first; it does not fail.
+fn guard_budgets(step: &mut Applying, input: &StepInput<'_>, conversation: &ConversationId) {
+    let over: Vec<_> = step.state.lanes.iter().filter(|lane| lane.stage == Stage::Think && is_over(lane)).collect();
+    let asks: Vec<_> = over
+        .into_iter()
+        .map(|lane| {
+            let place = Place {
+                session_id: input.session.session_id.clone(),
+                conversation_id: conversation.clone(),
+                turn_id: lane.turn.turn_id.clone(),
+                move_number: lane.turn.moves + 1,
+                index: 0,
+                tool_call_id: "budget".to_owned(),
+                tool: "budget".to_owned(),
+            };
+            let hash = crate::tool::arguments_hash("budget", &json!([lane.turn.turn_id, lane.allowance]));
+            let approval =
+                ApprovalRequest { arguments_hash: hash, expires_ms: BUDGET_ASKS_MS, default_approve: false };
+            let mut operation = yes_or_no(place, approval);
+            operation.operation_id =
+                ids::operation_id(lane.turn.turn_id.as_str(), &format!("budget.{}", lane.allowance));
+            let open = Open {
+                operation_id: operation.operation_id.clone(),
+                call_id: "budget".to_owned(),
+                tool: "budget".to_owned(),
+                kind: OperationKind::Approval,
+                is_async: false,
+                child: None,
+                approved: Some(Box::new(Approved::Budget)),
+            };
+            let turn_id = lane.turn.turn_id.clone();
+            TurnDecision::AskApproval { turn_id, operation: Box::new(operation), open: Box::new(open) }
+        })
+        .collect();
+    for ask in asks {
+        let TurnDecision::AskApproval { turn_id, .. } = &ask else { continue };
+        let phase = TurnPhase::WaitingApproval;
+        let wait = TurnDecision::MarkWaiting { turn_id: turn_id.clone(), phase };
+        step.apply(vec![ask, wait]);
+    }
+}
+
+fn is_over(lane: &Lane) -> bool {
+    let Some(limits) = &lane.limits else { return false };
+    let used = lane.turn.usage.input_tokens + lane.turn.usage.output_tokens;
+    let allowance = u64::from(lane.allowance);
+    limits.max_tokens.is_some_and(|max| used >= max.saturating_mul(allowance))
+        || limits.max_cost.is_some_and(|max| lane.turn.usage.cost >= max * f64::from(lane.allowance))
+}
+
+fn finish(mut step: Applying, input: &StepInput<'_>, settings: &Settings, took_arrival: bool) -> Decision {
+    step.finish();
+    let next_step = token(&step.state);
+    let done = settings.single_turn && step.state.turns_started > 0 && step.state.lanes.is_empty();
+    let out = FrameOut {
+        step: input.frame.step.clone(),
+        next_step,
+        state: json!(step.state),
+        text: step.said.take(),
+        data: Some(json!({ "decisions": step.names })),
+        done,
+        notes: None,
+    };
+    Decision::Emit { out, took_arrival, emits: Box::new(step.emits) }
+}
+
+/// What comes next, as far as one token can say it (SPEC 2.1).
+fn token(state: &TalkState) -> StepToken {
+    let rank = |lane: &&Lane| match lane.stage {
+        Stage::Think => 0,
+        Stage::Assemble => 1,
+        Stage::Extract => 2,
+        Stage::Wait => 3,
+        Stage::WaitAsync | Stage::Queued => 4,
+    };
+    let text = match state.lanes.iter().min_by_key(rank) {
+        None => "idle".to_owned(),
+        Some(lane) => {
+            let turn = &lane.turn.turn_id;
+            match lane.stage {
+                Stage::Think => format!("t/{turn}/move/{}", lane.turn.moves + 1),
+                Stage::Assemble | Stage::Queued => format!("t/{turn}/assemble"),
+                Stage::Extract => format!("t/{turn}/extract"),
+                Stage::Wait | Stage::WaitAsync => format!("t/{turn}/wait"),
+            }
+        }
+    };
+    StepToken::parse(&text).unwrap_or_else(|_| StepToken::start())
+}
+
+fn pending(state: &TalkState) -> Vec<PendingView> {
+    let opens = state.lanes.iter().flat_map(|lane| lane.open.iter().map(move |open| (lane, open)));
+    opens
+        .map(|(lane, open)| PendingView {
+            turn_id: lane.turn.turn_id.clone(),
+            operation_id: open.operation_id.clone(),
+            tool: open.tool.clone(),
+        })
+        .collect()
+}
+
+fn call(
+    spec: &SessionSpec,
+    conversation: &ConversationId,
+    lane: &Lane,
+    state: &TalkState,
+    pending: &[PendingView],
+) -> Option<Call> {
+    let turn = &lane.turn.turn_id;
+    let (what, number, work) = match lane.stage {
+        Stage::Assemble => {
+            let mut settings = json!(Settings::of(spec));
+            settings["notes"] = json!(state.notes);
+            settings["input_message_id"] = json!(lane.turn.input_message_id);
+            (ASSEMBLE, 0, TalkWork::Assemble { settings: Json::of(&settings), pending: pending.to_vec() })
+        }
+        Stage::Think => {
+            let number = lane.turn.moves + 1;
+            let without_tools = lane.limits.as_ref().is_some_and(|limits| lane.rounds >= limits.max_rounds);
+            (CHAT, number, TalkWork::Chat { number, without_tools })
+        }
+        Stage::Extract => (EXTRACT, 0, TalkWork::Extract),
+        Stage::Queued | Stage::Wait | Stage::WaitAsync => return None,
+    };
+    let agent = lane.turn.agent_id.clone();
+    let effect =
+        Effect::Talk(Box::new(TalkCall { conversation: conversation.clone(), agent, turn: turn.clone(), what: work }));
+    Some(Call { key: key(turn, what, number), effect })
+}

@@ -1,0 +1,237 @@
+//! A model has replied: it is recorded, and then acted on (SPEC W-LOOP-03 to 05, K-14, K-36).
+
+use schemas::conversation::{EventType, Message, MessageRole, SenderType, TurnError, TurnPhase};
+use schemas::definition::AgentConstraints;
+use schemas::id::{AgentId, TurnId};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::decision::TurnDecision;
+use super::ids;
+use super::open::{Calls, Planned};
+use super::state::Lane;
+use super::transcript::MoveRecord;
+use crate::chat::{self, ChatFailure, ChatReply, Finish, Part, ProviderCallRecord, ToolCall, ToolResult};
+use crate::tool::ResolvedTool;
+
+/// What is said when the bound on moves is reached and the model says nothing (SPEC K-14).
+const NOTICE: &str = "I have used all the steps I may take for this request and have no answer. \
+                      Ask again, perhaps for a smaller part of it.";
+
+/// What a call of a model came to, with what is needed to act on it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Reply {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reply: Option<ChatReply>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failure: Option<ChatFailure>,
+    /// It was cut short: this is what it had said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cut: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub record: Option<ProviderCallRecord>,
+    pub agent_name: String,
+    pub tools: Vec<ResolvedTool>,
+    pub constraints: AgentConstraints,
+    /// Offset of the last record of the log that it was shown.
+    #[serde(default)]
+    pub seen: u64,
+    /// What the model was shown.
+    #[serde(default)]
+    pub messages: Vec<chat::Message>,
+}
+
+/// What becomes of a lane after a reply.
+pub(super) struct Acted {
+    pub record: Option<MoveRecord>,
+    pub results: Vec<ToolResult>,
+    pub decisions: Vec<TurnDecision>,
+    /// A round of tools was carried out.
+    pub is_round: bool,
+    pub is_cut: bool,
+    pub is_declined: bool,
+    pub is_exhausted: bool,
+}
+
+/// Plans what a reply means. `number` is the reply's in the turn, from 1.
+pub(super) fn plan(lane: &Lane, calls: &Calls<'_>, reply: &Reply) -> Acted {
+    let turn = &lane.turn.turn_id;
+    if let Some(text) = &reply.cut {
+        return cut(turn, calls, reply, text);
+    }
+    let Some(said) = &reply.reply else {
+        return failed(turn, reply.failure.as_ref());
+    };
+    let may_call = lane.rounds < lane.limits.as_ref().map_or(u32::MAX, |limits| limits.max_rounds);
+    let wanted: Vec<ToolCall> = said.tool_calls().cloned().collect();
+    let planned = if may_call { calls.plan(&wanted) } else { Planned::default() };
+    let is_round = may_call && !wanted.is_empty();
+    let text = Some(said.text()).filter(|text| !text.trim().is_empty());
+    let record = MoveRecord {
+        number: calls.number,
+        reasoning: text.clone(),
+        tool_calls: if is_round { wanted } else { Vec::new() },
+        parts: parts(said, is_round),
+        finish: said.finish.as_str().to_owned(),
+        cut: false,
+        in_background: planned.in_background.clone(),
+        seen: reply.seen,
+        raw: said.raw.clone(),
+    };
+    let mut acted = Acted {
+        record: Some(record),
+        results: planned.results.clone(),
+        decisions: Vec::new(),
+        is_round,
+        is_cut: said.finish == Finish::Length,
+        is_declined: said.finish == Finish::Refusal,
+        is_exhausted: !may_call,
+    };
+    let notice = (!may_call && text.is_none()).then(|| NOTICE.to_owned());
+    if let Some(text) = text.clone().or(notice) {
+        let message = message(calls, &reply.agent_name, text, said.message_id.clone());
+        acted.decisions.push(TurnDecision::AppendMessage { turn_id: turn.clone(), message: Box::new(message) });
+    }
+    let spoke = lane.spoke || !acted.decisions.is_empty();
+    acted.decisions.extend(planned.decisions);
+    let round =
+        Round { is_round, refused: !planned.results.is_empty(), waits: planned.waits, has_text: text.is_some() };
+    acted.decisions.push(next(lane, said, &round, spoke));
+    acted
+}
+
+/// The tool calls of a reply, in short.
+struct Round {
+    is_round: bool,
+    refused: bool,
+    waits: usize,
+    has_text: bool,
+}
+
+/// Where the turn goes from here.
+fn next(lane: &Lane, said: &ChatReply, round: &Round, spoke: bool) -> TurnDecision {
+    let turn_id = lane.turn.turn_id.clone();
+    if round.is_round && round.waits > 0 {
+        return TurnDecision::MarkWaiting { turn_id, phase: TurnPhase::WaitingTool };
+    }
+    // Only work in the background, and the user has been told: nothing is left to say for now.
+    let is_told = round.is_round && !round.refused && round.has_text;
+    if (round.is_round && !is_told) || said.finish == Finish::Pause || lane.unseen > 0 {
+        return TurnDecision::ResumeFromTool { turn_id };
+    }
+    let pending = round.is_round || lane.open.iter().any(|open| open.is_async);
+    if pending {
+        return TurnDecision::MarkWaiting { turn_id, phase: TurnPhase::WaitingAsync };
+    }
+    if spoke {
+        return TurnDecision::CompleteTurn { turn_id };
+    }
+    let message = match said.finish {
+        Finish::Refusal => "the model declined to answer".to_owned(),
+        other => format!("the model answered nothing (finish: {})", other.as_str()),
+    };
+    let code = if said.finish == Finish::Refusal { "content_filter" } else { "empty_reply" };
+    let error = TurnError {
+        code: code.to_owned(),
+        message,
+        provider: Some(said.provider.clone()),
+        raw: said.raw_finish.clone(),
+    };
+    TurnDecision::FailTurn { turn_id, error, cancelled: false }
+}
+
+/// Without a round, calls are not sent back: nobody answered them.
+fn parts(said: &ChatReply, is_round: bool) -> Vec<Part> {
+    said.parts.iter().filter(|part| is_round || part.as_tool_call().is_none()).cloned().collect()
+}
+
+/// What was said is kept, and the model is asked again with what came (SPEC K-23).
+fn cut(turn: &TurnId, calls: &Calls<'_>, reply: &Reply, text: &str) -> Acted {
+    let said = Some(text.to_owned()).filter(|text| !text.trim().is_empty());
+    let record = MoveRecord {
+        number: calls.number,
+        reasoning: said.clone(),
+        tool_calls: Vec::new(),
+        parts: said.iter().map(Part::text).collect(),
+        finish: "cut".to_owned(),
+        cut: true,
+        in_background: Vec::new(),
+        seen: reply.seen,
+        raw: Value::Null,
+    };
+    let mut decisions = Vec::new();
+    if let Some(text) = said {
+        let mut message = message(calls, &reply.agent_name, text, None);
+        message.metadata = Some(serde_json::json!({"cut": true}));
+        decisions.push(TurnDecision::AppendMessage { turn_id: turn.clone(), message: Box::new(message) });
+    }
+    decisions.push(TurnDecision::ResumeFromTool { turn_id: turn.clone() });
+    Acted {
+        record: Some(record),
+        results: Vec::new(),
+        decisions,
+        is_round: false,
+        is_cut: false,
+        is_declined: false,
+        is_exhausted: false,
+    }
+}
+
+/// The attempts of the call are used up (SPEC C-ERR-09).
+fn failed(turn: &TurnId, failure: Option<&ChatFailure>) -> Acted {
+    let error = match failure {
+        Some(failure) => TurnError {
+            code: failure.code.as_str().to_owned(),
+            message: failure.message.clone(),
+            provider: Some(failure.provider.clone()),
+            raw: failure.raw.clone(),
+        },
+        None => TurnError {
+            code: "internal".to_owned(),
+            message: "the call of the model came to nothing".to_owned(),
+            provider: None,
+            raw: None,
+        },
+    };
+    Acted {
+        record: None,
+        results: Vec::new(),
+        decisions: vec![TurnDecision::FailTurn { turn_id: turn.clone(), error, cancelled: false }],
+        is_round: false,
+        is_cut: false,
+        is_declined: false,
+        is_exhausted: false,
+    }
+}
+
+fn message(calls: &Calls<'_>, name: &str, text: String, provider_message_id: Option<String>) -> Message {
+    said_by(calls.agent, name, (calls.turn, calls.number), text, provider_message_id)
+}
+
+fn said_by(
+    agent: &AgentId,
+    name: &str,
+    (turn, number): (&TurnId, u32),
+    text: String,
+    provider_message_id: Option<String>,
+) -> Message {
+    Message {
+        message_id: ids::message_id(turn, number),
+        turn_id: Some(turn.clone()),
+        sender_type: SenderType::Agent,
+        role: MessageRole::Assistant,
+        user_id: None,
+        agent_id: Some(agent.clone()),
+        session_id: None,
+        name: Some(name.to_owned()),
+        text: Some(text),
+        content: None,
+        data: None,
+        event_type: EventType::Utterance,
+        reply_to_message_id: None,
+        provider_message_id,
+        metadata: None,
+        iteration: None,
+        step_token: None,
+    }
+}

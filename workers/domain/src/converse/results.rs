@@ -1,0 +1,88 @@
+//! An operation has ended (SPEC W-LOOP-03, W-LOOP-06): its result goes to the turn that waits for it.
+
+use schemas::conversation::{TurnError, TurnPhase};
+use schemas::definition::InvocationMode;
+use schemas::id::OperationId;
+use serde_json::Value;
+
+use super::agents;
+use super::decision::TurnDecision;
+use super::open;
+use super::state::{Approved, Ended, Lane, Open, Stage};
+use crate::chat::ToolResult;
+use crate::tool;
+
+/// The result that an action brings; `None` if it names no operation.
+pub(super) fn read(payload: &Value, known: impl Fn(&str) -> Option<(OperationId, String)>) -> Option<Ended> {
+    let named = payload.get("operation_id").or_else(|| payload.get("tool_call_id"))?.as_str()?;
+    let (operation_id, call_id) = known(named)?;
+    let result = match (payload.get("error"), payload.get("result")) {
+        (Some(error), _) if !error.is_null() => ToolResult::failed(call_id, tool::tool_error(error)),
+        (_, result) => ToolResult::ok(call_id, result.cloned().unwrap_or(Value::Null)),
+    };
+    Some(Ended { operation_id, result, payload: payload.clone() })
+}
+
+/// What follows from a result.
+pub(super) struct Settled {
+    /// The result as the model gets it; absent if it only opened a gate.
+    pub result: Option<ToolResult>,
+    pub decisions: Vec<TurnDecision>,
+    /// The budget may be used once more.
+    pub allow_more: bool,
+}
+
+/// Plans what a result means for its lane. `open` has not been taken out of the lane yet.
+pub(super) fn plan(lane: &Lane, open: &Open, ended: &Ended) -> Settled {
+    let turn_id = lane.turn.turn_id.clone();
+    let mut decisions = Vec::new();
+    let mut result = ended.result.clone();
+    match open.approved.as_deref() {
+        Some(Approved::Budget) => return budget(lane, ended),
+        Some(Approved::Agent { call }) if result.success => {
+            decisions.push(TurnDecision::DispatchAgent { turn_id: turn_id.clone(), call: Box::new(call.clone()) });
+            if call.mode == InvocationMode::Delegate {
+                return Settled { result: None, decisions, allow_more: false };
+            }
+            result = agents::joined(call);
+        }
+        Some(_) if !result.success => result = open::denied(&open.call_id, result.error),
+        _ => {}
+    }
+    if open.is_async {
+        decisions.push(TurnDecision::AsyncOperationCompleted {
+            turn_id: turn_id.clone(),
+            operation_id: open.operation_id.clone(),
+            result: Box::new(result.clone()),
+        });
+        // Others may still be awaited; a model that is being asked is asked again afterwards.
+        if lane.stage == Stage::WaitAsync {
+            decisions.push(TurnDecision::ResumeFromTool { turn_id });
+        }
+        return Settled { result: Some(result), decisions, allow_more: false };
+    }
+    let others = lane.open.iter().any(|other| !other.is_async && other.operation_id != open.operation_id);
+    decisions.push(if others {
+        TurnDecision::MarkWaiting { turn_id, phase: TurnPhase::WaitingTool }
+    } else {
+        TurnDecision::ResumeFromTool { turn_id }
+    });
+    Settled { result: Some(result), decisions, allow_more: false }
+}
+
+fn budget(lane: &Lane, ended: &Ended) -> Settled {
+    let turn_id = lane.turn.turn_id.clone();
+    let allowed = ended.result.success;
+    let decision = if allowed {
+        TurnDecision::ResumeFromTool { turn_id }
+    } else {
+        let error = TurnError {
+            code: "budget_exhausted".to_owned(),
+            message: "the turn has used its budget and was not allowed more".to_owned(),
+            provider: None,
+            raw: None,
+        };
+        TurnDecision::FailTurn { turn_id, error, cancelled: false }
+    };
+    Settled { result: None, decisions: vec![decision], allow_more: allowed }
+}

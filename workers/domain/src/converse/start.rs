@@ -1,0 +1,114 @@
+//! An input starts a turn (SPEC W-LOOP-02).
+
+use schemas::conversation::{
+    Caller, EventType, Message, MessageRole, SenderType, Turn, TurnPhase, TurnStatus, TurnUsage,
+};
+use schemas::id::{AgentId, ConversationId, MessageId, OperationId, SessionId, TurnId, UserId};
+use serde_json::Value;
+
+use super::decision::TurnDecision;
+use super::state::ReplyTo;
+use crate::moniker::Arrival;
+
+/// Whose turn it is.
+pub(super) struct Place<'a> {
+    pub conversation: &'a ConversationId,
+    pub session: &'a SessionId,
+    pub agent: &'a AgentId,
+}
+
+/// Plans the start. What was not posted as a message becomes one here, under the action's id.
+pub(super) fn plan(place: &Place<'_>, arrival: &Arrival) -> Vec<TurnDecision> {
+    let payload = &arrival.payload;
+    let posted = id(payload, "message_id").and_then(|id| MessageId::parse(id).ok());
+    let turn_id = id(payload, "turn_id").and_then(|id| TurnId::parse(id).ok());
+    let turn_id = turn_id.unwrap_or_else(|| TurnId::parse(arrival.action_id.as_str()).expect("both are ids"));
+    let message_id =
+        posted.clone().unwrap_or_else(|| MessageId::parse(arrival.action_id.as_str()).expect("both are ids"));
+    let caller = payload.get("caller").and_then(|caller| serde_json::from_value::<Caller>(caller.clone()).ok());
+    let user = id(payload, "user_id").and_then(|id| UserId::parse(id).ok());
+    let caller = caller.unwrap_or_else(|| Caller::User {
+        user_id: user.clone().unwrap_or_else(|| UserId::parse("user").expect("an id")),
+    });
+    let reply_to_message = id(payload, "reply_to_message_id").and_then(|id| MessageId::parse(id).ok());
+    let turn = Turn {
+        turn_id: turn_id.clone(),
+        conversation_id: place.conversation.clone(),
+        session_id: place.session.clone(),
+        agent_id: place.agent.clone(),
+        trigger_type: trigger(&caller).to_owned(),
+        caller,
+        input_message_id: message_id.clone(),
+        reply_to_message_id: reply_to_message.clone(),
+        status: TurnStatus::Active,
+        phase: TurnPhase::Assembling,
+        cancelled: false,
+        context_assembly_run_id: None,
+        memory_extraction_run_id: None,
+        issues: Default::default(),
+        error: None,
+        moves: 0,
+        usage: TurnUsage::default(),
+        pending_operations: 0,
+        metadata: payload.get("metadata").filter(|metadata| metadata.is_object()).cloned(),
+        created_at_ms: 0,
+        completed_at_ms: None,
+    };
+    let mut decisions = vec![TurnDecision::StartTurn { turn: Box::new(turn), reply_to: reply_to(payload) }];
+    if posted.is_none() {
+        let message = said(payload, (message_id, turn_id.clone()), user, reply_to_message);
+        decisions.push(TurnDecision::AppendMessage { turn_id, message: Box::new(message) });
+    }
+    decisions
+}
+
+fn id<'p>(payload: &'p Value, name: &str) -> Option<&'p str> {
+    payload.get(name).and_then(Value::as_str)
+}
+
+fn trigger(caller: &Caller) -> &'static str {
+    match caller {
+        Caller::User { .. } => "user_message",
+        Caller::Workflow { .. } => "workflow_call",
+        Caller::Agent { .. } => "agent_call",
+    }
+}
+
+fn reply_to(payload: &Value) -> Option<ReplyTo> {
+    let to = payload.get("reply_to")?;
+    Some(ReplyTo {
+        session_id: SessionId::parse(id(to, "session_id")?).ok()?,
+        operation_id: OperationId::parse(id(to, "operation_id")?).ok()?,
+    })
+}
+
+/// The input as a message of the transcript.
+fn said(
+    payload: &Value,
+    (message_id, turn_id): (MessageId, TurnId),
+    user_id: Option<UserId>,
+    reply_to_message_id: Option<MessageId>,
+) -> Message {
+    let text = payload.get("text").and_then(Value::as_str).or_else(|| payload.as_str()).map(str::to_owned);
+    let content = payload.get("content").filter(|content| content.is_array()).cloned();
+    Message {
+        message_id,
+        turn_id: Some(turn_id),
+        sender_type: SenderType::User,
+        role: MessageRole::User,
+        user_id,
+        agent_id: None,
+        session_id: None,
+        name: id(payload, "name").map(str::to_owned),
+        // An input of another shape is shown as it is.
+        data: (text.is_none() && content.is_none()).then(|| payload.clone()),
+        text,
+        content,
+        event_type: EventType::Utterance,
+        reply_to_message_id,
+        provider_message_id: None,
+        metadata: payload.get("metadata").cloned(),
+        iteration: None,
+        step_token: None,
+    }
+}

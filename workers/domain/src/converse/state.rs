@@ -1,0 +1,157 @@
+//! The state of a conversing session: its lanes, and nothing that the log has.
+
+use schemas::conversation::{OperationKind, Turn, TurnPhase};
+use schemas::id::{OperationId, SessionId, TurnId};
+use serde::{Deserialize, Serialize};
+
+use super::assembly::Limits;
+use crate::chat::ToolResult;
+
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct TalkState {
+    /// Active turns, oldest first.
+    #[serde(default)]
+    pub lanes: Vec<Lane>,
+    /// Guidance that came while no turn was active: the next turn is told (SPEC K-23).
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
+    /// Counts guidance, so that each note has an id of its own.
+    #[serde(default)]
+    pub notes_taken: u64,
+    #[serde(default)]
+    pub turns_started: u64,
+    /// The turn that started last: the correlation of the next one goes back to it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_turn: Option<TurnId>,
+}
+
+/// One active turn.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Lane {
+    /// Its row, as it was written last.
+    pub turn: Turn,
+    pub stage: Stage,
+    /// Replies whose tool calls were carried out: never more than the limit (invariant T1).
+    #[serde(default)]
+    pub rounds: u32,
+    /// Tool calls that have not ended, and those of the last reply that have.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub open: Vec<Open>,
+    /// Results that came after the call of the model which is under way had begun.
+    #[serde(default)]
+    pub unseen: u32,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limits: Option<Limits>,
+    /// How many times over the budget is allowed.
+    #[serde(default = "one")]
+    pub allowance: u32,
+    /// Who waits for this turn's end.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reply_to: Option<ReplyTo>,
+    /// What it said last, for whom it replies to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_text: Option<String>,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub spoke: bool,
+    /// The reply before was cut to make room for guidance, or paused by its provider.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub declined: bool,
+}
+
+/// What a lane does next, or waits for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Stage {
+    /// Too many turns are active: it waits for one of them to end.
+    Queued,
+    Assemble,
+    Think,
+    /// For results without which its model is not asked again.
+    Wait,
+    /// It has said what it had to say, and other work goes on.
+    WaitAsync,
+    /// It is completed; memories are extracted.
+    Extract,
+}
+
+/// A tool call on its way.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Open {
+    pub operation_id: OperationId,
+    pub call_id: String,
+    pub tool: String,
+    pub kind: OperationKind,
+    pub is_async: bool,
+    /// The session that works on it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub child: Option<SessionId>,
+    /// What is done once a person has said yes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub approved: Option<Box<Approved>>,
+}
+
+/// Work behind an approval.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "what", rename_all = "snake_case")]
+pub enum Approved {
+    Agent { call: super::agents::AgentCall },
+    /// The turn may use its budget once more.
+    Budget,
+}
+
+/// Where the result of a delegated turn goes.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ReplyTo {
+    pub session_id: SessionId,
+    pub operation_id: OperationId,
+}
+
+impl TalkState {
+    pub fn lane(&self, turn: &TurnId) -> Option<&Lane> {
+        self.lanes.iter().find(|lane| lane.turn.turn_id == *turn)
+    }
+
+    pub fn lane_mut(&mut self, turn: &TurnId) -> Option<&mut Lane> {
+        self.lanes.iter_mut().find(|lane| lane.turn.turn_id == *turn)
+    }
+
+    /// The lane that waits for an operation.
+    pub fn lane_of(&self, operation: &OperationId) -> Option<(&Lane, &Open)> {
+        self.lanes.iter().find_map(|lane| Some((lane, lane.open.iter().find(|o| o.operation_id == *operation)?)))
+    }
+}
+
+impl Lane {
+    /// Whether the model is not asked before something ends.
+    pub fn waits_sync(&self) -> bool {
+        self.open.iter().any(|open| !open.is_async)
+    }
+
+    /// The phase that its stage and its open work amount to (SPEC K-02).
+    pub fn phase(&self) -> TurnPhase {
+        let waits_for = |kind| self.open.iter().any(|open| !open.is_async && open.kind == kind);
+        match self.stage {
+            Stage::Queued => TurnPhase::Queued,
+            Stage::Assemble => TurnPhase::Assembling,
+            Stage::Think => TurnPhase::Thinking,
+            Stage::Wait if waits_for(OperationKind::Approval) => TurnPhase::WaitingApproval,
+            Stage::Wait if waits_for(OperationKind::Agent) => TurnPhase::WaitingAgent,
+            Stage::Wait => TurnPhase::WaitingTool,
+            Stage::WaitAsync => TurnPhase::WaitingAsync,
+            Stage::Extract => TurnPhase::Responding,
+        }
+    }
+}
+
+/// The result of an operation as its action brings it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Ended {
+    pub operation_id: OperationId,
+    pub result: ToolResult,
+    /// The whole payload, for what only some kinds of operations have.
+    pub payload: serde_json::Value,
+}
+
+fn one() -> u32 {
+    1
+}

@@ -1,0 +1,6 @@
+//! The loop with plain values: what is asked of the world is looked at, what comes back is made up.
+
+mod bench;
+mod calls;
+mod control;
+mod turns;

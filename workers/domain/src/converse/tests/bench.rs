@@ -1,0 +1,308 @@
+//! A session that converses, without a world: its state, its log, and everything it has caused.
+
+use schemas::conversation::{LogKind, LogRecord, LogRow, Operation, Turn};
+use schemas::definition::{AgentConstraints, EffectClass};
+use schemas::frame::{FrameIn, StepToken};
+use schemas::id::{ActionId, AgentId, ConversationId, Namespace, SessionId, SessionKey};
+use schemas::json::Json;
+use schemas::session::SessionSpec;
+use serde_json::{Value, json};
+
+use crate::chat::{ChatReply, ChatRequest, Finish, ModelTarget, Parameters, Part, ToolCall};
+use crate::converse::{Assembly, CONVERSE, Limits, Reply, TalkState, request_of};
+use crate::effect::{Effect, Outcome, TalkWork};
+use crate::moniker::{Answer, Arrival, ArrivalKind, Call, Decision, Emits, FollowUp, Moniker, StepInput};
+use crate::tool::{self, ResolvedTool};
+
+pub struct Bench {
+    spec: SessionSpec,
+    session: SessionKey,
+    agent: AgentId,
+    pub state: Value,
+    pub log: Vec<LogRow>,
+    pub turns: Vec<Turn>,
+    pub operations: Vec<Operation>,
+    pub follow_ups: Vec<FollowUp>,
+    pub names: Vec<String>,
+    pub tools: Vec<ResolvedTool>,
+    pub constraints: AgentConstraints,
+    pub limits: Limits,
+    token: StepToken,
+    arrivals: u32,
+    /// The calls of the last step, and how long the log was when they began.
+    asked: (Vec<String>, u64),
+    pub done: bool,
+}
+
+impl Bench {
+    pub fn new(config: Value) -> Self {
+        let spec = SessionSpec {
+            moniker: "converse".to_owned(),
+            task: None,
+            config: Json::of(&config),
+            stop_on_done: true,
+            max_steps: None,
+            max_runtime_ms: None,
+            loop_interval_ms: 0,
+            conversation_id: Some(ConversationId::parse("c-1").unwrap()),
+            parent: None,
+        };
+        Self {
+            spec,
+            session: SessionKey::new(Namespace::default_ns(), SessionId::parse("s-1").unwrap()),
+            agent: AgentId::parse("ada").unwrap(),
+            state: json!({}),
+            log: Vec::new(),
+            turns: Vec::new(),
+            operations: Vec::new(),
+            follow_ups: Vec::new(),
+            names: Vec::new(),
+            tools: Vec::new(),
+            constraints: AgentConstraints::default(),
+            limits: Limits { max_rounds: 20, max_tokens: None, max_cost: None },
+            token: StepToken::start(),
+            arrivals: 0,
+            asked: (Vec::new(), 0),
+            done: false,
+        }
+    }
+
+    /// A tool named `name` that runs an action.
+    pub fn with_tool(mut self, name: &str, change: Value) -> Self {
+        let mut tool = json!({"id": name, "name": name, "description": "d", "library_id": "l",
+            "input_schema": {"type": "object"}, "target_type": "task", "target_id": "t"});
+        merge(&mut tool, &change);
+        let is_agent = tool["target_type"] == "agent";
+        let target = if is_agent {
+            json!({"type": "agent", "agent_id": tool["target_id"], "version": 1})
+        } else {
+            json!({"type": "action", "target_id": "t", "version": 1, "action_id": "a", "action_version": 1,
+                "kind": "mock", "operation": "return", "effect_class": EffectClass::Pure, "execution": {}})
+        };
+        let resolved = json!({"tool": tool, "version": 1, "target": target});
+        self.tools.push(serde_json::from_value(resolved).expect("a resolved tool"));
+        self
+    }
+
+    pub fn talk(&self) -> TalkState {
+        serde_json::from_value(self.state.clone()).unwrap()
+    }
+
+    /// The calls that are to be under way.
+    pub fn calls(&self) -> Vec<Call> {
+        CONVERSE.calls(&self.spec, &self.state)
+    }
+
+    pub fn input(&mut self, payload: Value) -> Decision {
+        let arrival = self.arrival(ArrivalKind::Input, payload);
+        self.step(None, Some(arrival), None)
+    }
+
+    pub fn say(&mut self, text: &str) {
+        let decision = self.input(json!({ "text": text }));
+        assert!(matches!(decision, Decision::Emit { .. }), "{decision:?}");
+    }
+
+    pub fn result(&mut self, operation: &str, result: Value) -> Decision {
+        let arrival = self.arrival(ArrivalKind::ToolResult, json!({"operation_id": operation, "result": result}));
+        self.step(None, Some(arrival), None)
+    }
+
+    pub fn failure(&mut self, operation: &str, error: Value) -> Decision {
+        let arrival = self.arrival(ArrivalKind::ToolResult, json!({"operation_id": operation, "error": error}));
+        self.step(None, Some(arrival), None)
+    }
+
+    pub fn guide(&mut self, guidance: Value) -> Decision {
+        self.step(Some(guidance), None, None)
+    }
+
+    fn arrival(&mut self, kind: ArrivalKind, payload: Value) -> Arrival {
+        self.arrivals += 1;
+        let action_id = ActionId::parse(&format!("in-{}", self.arrivals)).unwrap();
+        Arrival { action_id, kind, payload }
+    }
+
+    /// Answers the call of this kind that is under way, of the oldest turn that has one.
+    pub fn answer(&mut self, kind: &str, outcome: Outcome) -> Decision {
+        let call = self.calls().into_iter().find(|call| call.effect.kind() == kind);
+        let key = call.unwrap_or_else(|| panic!("no {kind} is under way")).key;
+        self.step(None, None, Some(Answer { key, outcome }))
+    }
+
+    pub fn assemble(&mut self) -> Decision {
+        let assembly = Assembly {
+            agent_name: "Ada".to_owned(),
+            target: ModelTarget::Default,
+            request: ChatRequest { tools: tool::specs(&self.tools), ..ChatRequest::ask("be brief", "hello") },
+            tools: self.tools.clone(),
+            constraints: self.constraints.clone(),
+            limits: self.limits.clone(),
+            recent_turns: Vec::new(),
+        };
+        self.answer("assemble", Outcome::Ok(json!(assembly)))
+    }
+
+    /// The request that the model under way is asked with.
+    pub fn request(&self) -> ChatRequest {
+        let call = self.calls().into_iter().find(|call| call.effect.kind() == "chat").expect("a model is asked");
+        let Effect::Talk(talk) = call.effect else { panic!("a chat is talk") };
+        let TalkWork::Chat { without_tools, .. } = talk.what else { panic!("a chat") };
+        let rows: Vec<LogRow> =
+            self.log.iter().filter(|row| row.record.turn_id.as_ref() == Some(&talk.turn)).cloned().collect();
+        let assembly = rows.iter().find(|row| row.record.kind == LogKind::Assembly).expect("a context");
+        request_of(&assembly.record.body.to().unwrap(), &rows, without_tools)
+    }
+
+    /// The model replies with a text and calls of tools: `(id, name, input)`.
+    pub fn reply(&mut self, text: &str, calls: &[(&str, &str, Value)]) -> Decision {
+        let mut parts: Vec<Part> = Vec::new();
+        if !text.is_empty() {
+            parts.push(Part::text(text));
+        }
+        parts.extend(calls.iter().map(|(id, name, input)| {
+            let (id, name) = ((*id).to_owned(), (*name).to_owned());
+            Part::ToolCall(ToolCall { id, name, input: input.clone(), invalid: None, signature: None })
+        }));
+        let finish = if calls.is_empty() { Finish::Stop } else { Finish::ToolUse };
+        self.replies(parts, finish)
+    }
+
+    pub fn replies(&mut self, parts: Vec<Part>, finish: Finish) -> Decision {
+        let reply = ChatReply {
+            parts,
+            finish,
+            raw_finish: None,
+            usage: None,
+            provider: "scripted".to_owned(),
+            model: "script".to_owned(),
+            message_id: None,
+            request_id: None,
+            raw: json!({}),
+        };
+        let mut outcome = self.blank();
+        outcome.reply = Some(reply);
+        self.answer("chat", Outcome::Ok(json!(outcome)))
+    }
+
+    pub fn blank(&self) -> Reply {
+        Reply {
+            reply: None,
+            failure: None,
+            cut: None,
+            record: None,
+            agent_name: "Ada".to_owned(),
+            tools: self.tools.clone(),
+            constraints: self.constraints.clone(),
+            seen: self.asked.1,
+            messages: Vec::new(),
+        }
+    }
+
+    pub fn extract(&mut self) -> Decision {
+        self.answer("extract", Outcome::Ok(json!({"written": 0})))
+    }
+
+    fn step(&mut self, guidance: Option<Value>, arrival: Option<Arrival>, answer: Option<Answer>) -> Decision {
+        let frame = FrameIn { step: self.token.clone(), state: self.state.clone(), guidance };
+        let input = StepInput {
+            session: &self.session,
+            agent: &self.agent,
+            frame: &frame,
+            spec: &self.spec,
+            arrival: arrival.as_ref(),
+            answer: answer.as_ref(),
+            outcomes: &[],
+        };
+        let decision = CONVERSE.decide(&input);
+        assert_eq!(decision, CONVERSE.decide(&input), "planning is deterministic");
+        if let Decision::Emit { out, emits, .. } = &decision {
+            self.state = out.state.clone();
+            self.token = out.next_step.clone();
+            self.done = out.done;
+            let names = out.data.as_ref().and_then(|data| data["decisions"].as_array()).expect("decisions");
+            self.names.extend(names.iter().filter_map(Value::as_str).map(str::to_owned));
+            self.take(emits);
+            let keys: Vec<String> = self.calls().into_iter().map(|call| call.key).collect();
+            if keys != self.asked.0 {
+                self.asked = (keys, self.log.len() as u64);
+            }
+        }
+        decision
+    }
+
+    fn take(&mut self, emits: &Emits) {
+        for record in &emits.talk.log {
+            if self.log.iter().all(|row| row.record.id != record.id) {
+                self.log.push(LogRow { offset: self.log.len() as u64 + 1, record: record.clone() });
+            }
+        }
+        for turn in &emits.talk.turns {
+            self.turns.retain(|known| known.turn_id != turn.turn_id);
+            self.turns.push(turn.clone());
+        }
+        for operation in &emits.talk.operations {
+            match self.operations.iter_mut().find(|known| known.operation_id == operation.operation_id) {
+                Some(known) => known.state = operation.state,
+                None => self.operations.push(operation.clone()),
+            }
+        }
+        self.follow_ups.extend(emits.follow_ups.iter().cloned());
+    }
+
+    pub fn farewell(&mut self) {
+        let frame = FrameIn { step: self.token.clone(), state: self.state.clone(), guidance: None };
+        let emits = CONVERSE.farewell(&StepInput {
+            session: &self.session,
+            agent: &self.agent,
+            frame: &frame,
+            spec: &self.spec,
+            arrival: None,
+            answer: None,
+            outcomes: &[],
+        });
+        if let Some(emits) = emits {
+            self.take(&emits);
+        }
+    }
+
+    pub fn token(&self) -> &str {
+        self.token.as_str()
+    }
+
+    /// Records of a kind, oldest first.
+    pub fn records(&self, kind: LogKind) -> Vec<&LogRecord> {
+        self.log.iter().map(|row| &row.record).filter(|record| record.kind == kind).collect()
+    }
+
+    /// What was said, with who said it.
+    pub fn said(&self) -> Vec<(String, String)> {
+        let messages = self.records(LogKind::Message).into_iter().map(|record| record.body.to_value());
+        let text = |message: &Value, key: &str| message[key].as_str().unwrap_or_default().to_owned();
+        messages.map(|message| (text(&message, "sender_type"), text(&message, "text"))).collect()
+    }
+
+    /// Names of the events so far.
+    pub fn events(&self) -> Vec<String> {
+        let events = self.records(LogKind::Event).into_iter().map(|record| record.body.to_value());
+        events.map(|event| event["type"].as_str().unwrap_or_default().to_owned()).collect()
+    }
+
+    pub fn turn(&self, index: usize) -> &Turn {
+        let mut turns: Vec<&Turn> = self.turns.iter().collect();
+        turns.sort_by_key(|turn| turn.turn_id.clone());
+        turns[index]
+    }
+
+    pub fn with_parameters(&self) -> Parameters {
+        self.request().parameters
+    }
+}
+
+fn merge(into: &mut Value, from: &Value) {
+    if let (Value::Object(into), Value::Object(from)) = (into, from) {
+        for (key, value) in from {
+            into.insert(key.clone(), value.clone());
+        }
+    }
+}

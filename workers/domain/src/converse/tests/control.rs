@@ -1,0 +1,116 @@
+//! Guidance, cancelling, cutting, and the end of a session in the middle of things.
+
+use schemas::action::ActionType;
+use schemas::conversation::{LogKind, OperationState, TurnStatus};
+use serde_json::json;
+
+use super::bench::Bench;
+use crate::effect::Outcome;
+
+#[test]
+fn guidance_is_told_to_the_active_turn_and_kept_when_there_is_none() {
+    let mut talk = Bench::new(json!({})).with_tool("look", json!({}));
+    talk.guide(json!("be kind"));
+    assert_eq!(talk.talk().notes, ["be kind"]);
+    talk.say("find");
+    talk.assemble();
+    assert!(talk.talk().notes.is_empty(), "the turn's context has it");
+    talk.reply("", &[("c1", "look", json!({}))]);
+    talk.guide(json!({"note": "look in the attic"}));
+    talk.result("in-1.1.0", json!("nothing"));
+    let last = talk.request().messages.pop().unwrap().plain_text();
+    assert_eq!(last, "[Note] look in the attic", "after the results that the provider must see first");
+}
+
+#[test]
+fn guidance_during_a_reply_is_followed_by_another() {
+    let mut talk = Bench::new(json!({}));
+    talk.say("tell me");
+    talk.assemble();
+    talk.guide(json!({"note": "in French"}));
+    talk.reply("Hello.", &[]);
+    assert_eq!(talk.turn(0).status, TurnStatus::Active);
+    assert!(talk.request().messages.pop().unwrap().plain_text().contains("in French"));
+    talk.reply("Bonjour.", &[]);
+    assert_eq!(talk.turn(0).status, TurnStatus::Completed);
+}
+
+#[test]
+fn what_a_cut_reply_had_said_is_kept() {
+    let mut talk = Bench::new(json!({}));
+    talk.say("count");
+    talk.assemble();
+    let mut cut = talk.blank();
+    cut.cut = Some("one, two".to_owned());
+    talk.answer("chat", Outcome::Ok(json!(cut)));
+    talk.guide(json!({"note": "stop counting"}));
+    let texts: Vec<String> = talk.request().messages.iter().map(|message| message.plain_text()).collect();
+    assert_eq!(texts[texts.len() - 2..], ["one, two", "[Note] stop counting"]);
+    talk.reply("As you wish.", &[]);
+    assert_eq!(talk.turn(0).moves, 2);
+    assert_eq!(talk.said()[1].1, "one, two");
+}
+
+#[test]
+fn a_cancelled_turn_fails_and_takes_its_work_along() {
+    let tool = json!({"target_type": "agent", "target_id": "developer"});
+    let mut talk = Bench::new(json!({})).with_tool("dev", tool);
+    talk.say("go");
+    talk.assemble();
+    talk.reply("", &[("c1", "dev", json!({"task": "x"}))]);
+    talk.guide(json!({"cancel_turn": "in-1"}));
+    let turn = talk.turn(0);
+    assert_eq!((turn.status, turn.cancelled), (TurnStatus::Failed, true));
+    assert_eq!(talk.operations[0].state, OperationState::Cancelled);
+    assert_eq!(talk.follow_ups.last().unwrap().kind, ActionType::Destroy, "the called session ends as well");
+    let late = talk.result("in-1.1.0", json!("late"));
+    assert!(matches!(late, crate::moniker::Decision::Refuse { .. }));
+}
+
+#[test]
+fn the_end_of_a_session_cancels_its_turns() {
+    let mut talk = Bench::new(json!({}));
+    talk.say("hello");
+    talk.assemble();
+    talk.farewell();
+    assert_eq!((talk.turn(0).status, talk.turn(0).cancelled), (TurnStatus::Failed, true));
+    assert_eq!(talk.events().last().unwrap(), "turn.failed");
+}
+
+#[test]
+fn a_failed_context_fails_the_turn_with_its_cause() {
+    let mut talk = Bench::new(json!({}));
+    talk.say("hello");
+    talk.answer("assemble", Outcome::Ok(json!({"not": "a context"})));
+    assert_eq!(talk.turn(0).status, TurnStatus::Failed);
+    assert!(talk.events().contains(&"context_assembly.failed".to_owned()));
+    assert!(talk.records(LogKind::Move).is_empty() && talk.calls().is_empty());
+}
+
+#[test]
+fn a_failed_extraction_never_fails_the_turn() {
+    let mut talk = Bench::new(json!({}));
+    talk.say("hello");
+    talk.assemble();
+    talk.reply("Hi.", &[]);
+    let failure = crate::effect::EffectFailure {
+        code: schemas::problem::Code::StepFailed,
+        message: "no room".to_owned(),
+        retriable: false,
+        may_have_happened: false,
+    };
+    talk.answer("extract", Outcome::Failed(failure));
+    assert_eq!(talk.turn(0).status, TurnStatus::Completed);
+    assert!(talk.turn(0).issues.memory_extraction_failed);
+}
+
+#[test]
+fn an_answer_that_nobody_waits_for_changes_nothing() {
+    let mut talk = Bench::new(json!({}));
+    talk.say("hello");
+    let stale = talk.calls().remove(0).key;
+    talk.guide(json!({"cancel_turn": "in-1"}));
+    let state = talk.state.clone();
+    assert!(talk.calls().is_empty() && !stale.is_empty());
+    assert_eq!(talk.state, state);
+}

@@ -1,0 +1,137 @@
+//! What a turn's model is shown next: its assembly, extended by what the log has of the turn since.
+
+use std::collections::HashMap;
+
+use schemas::conversation::{LogKind, LogRow};
+use schemas::id::OperationId;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::assembly::Assembly;
+use crate::chat::{ChatRequest, Message, Part, Role, ToolCall, ToolChoice, ToolResult};
+
+/// The body of a `move` record: one recorded reply of a model.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(super) struct MoveRecord {
+    /// Its number in the turn, from 1.
+    #[serde(rename = "move")]
+    pub number: u32,
+    /// What it said, for people.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reasoning: Option<String>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tool_calls: Vec<ToolCall>,
+    /// Its parts as the provider wants them back.
+    pub parts: Vec<Part>,
+    pub finish: String,
+    /// It was cut short to make room for guidance.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub cut: bool,
+    /// Calls that the model was not to wait for, by their ids.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub in_background: Vec<(String, OperationId)>,
+    /// Offset of the last record that the model was shown: what has come since is told after.
+    #[serde(default)]
+    pub seen: u64,
+    #[serde(default, skip_serializing_if = "Value::is_null")]
+    pub raw: Value,
+}
+
+/// The body of an `async_result` record.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(super) struct LateResult {
+    pub operation_id: OperationId,
+    pub tool: String,
+    #[serde(flatten)]
+    pub result: ToolResult,
+}
+
+/// The next request of a turn. `rows` are the turn's records in the order of the log.
+pub fn request_of(assembly: &Assembly, rows: &[LogRow], without_tools: bool) -> ChatRequest {
+    let mut request = assembly.request.clone();
+    let mut fold = Fold { messages: std::mem::take(&mut request.messages), last: None, aside: Vec::new() };
+    for row in rows {
+        fold.take(row);
+    }
+    fold.close(u64::MAX);
+    request.messages = fold.messages;
+    if without_tools && !request.tools.is_empty() {
+        request.parameters.tool_choice = Some(ToolChoice::None);
+    }
+    request
+}
+
+struct Fold {
+    messages: Vec<Message>,
+    /// The last reply, with the results of its calls so far.
+    last: Option<(MoveRecord, HashMap<String, ToolResult>)>,
+    /// What came since the last reply and is no result of it, with its offset.
+    aside: Vec<(u64, Message)>,
+}
+
+impl Fold {
+    fn take(&mut self, row: &LogRow) {
+        let body = &row.record.body;
+        match row.record.kind {
+            LogKind::Move => {
+                if let Ok(reply) = body.to::<MoveRecord>() {
+                    self.close(reply.seen);
+                    self.last = Some((reply, HashMap::new()));
+                }
+            }
+            LogKind::ToolResult => {
+                if let (Some((_, results)), Ok(result)) = (&mut self.last, body.to::<ToolResult>()) {
+                    results.entry(result.tool_call_id.clone()).or_insert(result);
+                }
+            }
+            LogKind::AsyncResult => {
+                if let Ok(late) = body.to::<LateResult>() {
+                    self.aside.push((row.offset, Message::text(Role::User, in_words(&late))));
+                }
+            }
+            LogKind::Note => {
+                if let Some(text) = body.to_value().get("text").and_then(Value::as_str) {
+                    self.aside.push((row.offset, Message::text(Role::User, format!("[Note] {text}"))));
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Puts down the last reply with one result for each of its calls, in the order of the calls
+    /// (SPEC K-15): providers refuse a call without one. Then comes what was known at `seen`.
+    fn close(&mut self, seen: u64) {
+        if let Some((reply, results)) = self.last.take() {
+            if !reply.parts.is_empty() {
+                self.messages.push(Message::new(Role::Assistant, reply.parts.clone()));
+            }
+            let parts: Vec<Part> = reply.tool_calls.iter().map(|call| result_part(call, &reply, &results)).collect();
+            if !parts.is_empty() {
+                self.messages.push(Message::new(Role::Tool, parts));
+            }
+        }
+        let (known, later) = std::mem::take(&mut self.aside).into_iter().partition(|(offset, _)| *offset <= seen);
+        self.aside = later;
+        let known: Vec<(u64, Message)> = known;
+        self.messages.extend(known.into_iter().map(|(_, message)| message));
+    }
+}
+
+fn result_part(call: &ToolCall, reply: &MoveRecord, results: &HashMap<String, ToolResult>) -> Part {
+    if let Some(result) = results.get(&call.id) {
+        return result.part();
+    }
+    let text = match reply.in_background.iter().find(|(id, _)| *id == call.id) {
+        // SPEC K-16: the protocol is satisfied at once, the result comes as a message later.
+        Some((_, operation)) => format!("accepted; it goes on in the background as operation {operation}"),
+        None => "not carried out".to_owned(),
+    };
+    Part::tool_result(call.id.clone(), text, false)
+}
+
+fn in_words(late: &LateResult) -> String {
+    let outcome = if late.result.success { "has finished" } else { "has failed" };
+    let Part::ToolResult { content, .. } = late.result.part() else { return String::new() };
+    let text: String = content.iter().filter_map(Part::as_text).collect();
+    format!("[Operation {} ({}) {outcome}]\n{text}", late.operation_id, late.tool)
+}

@@ -1,0 +1,78 @@
+//! Calls that run beside the steps, and what steps cause besides their frames.
+
+use schemas::action::{NewAction, Urgency};
+use schemas::frame::FrameIn;
+use schemas::json::Json;
+
+use super::Session;
+use crate::action::hash;
+use crate::moniker::{Call, Emits, FollowUp, StepInput};
+
+impl Session {
+    /// The calls that are to be under way now.
+    pub fn calls(&self) -> Vec<Call> {
+        if self.head.status == schemas::session::SessionStatus::Running {
+            self.moniker.calls(&self.spec, &self.state)
+        } else {
+            Vec::new()
+        }
+    }
+
+    /// Whether calls are under way.
+    pub fn set_calling(&mut self, is_calling: bool) {
+        self.is_calling = is_calling;
+    }
+
+    /// Goes with the next commit.
+    pub(super) fn emit(&mut self, emits: Emits, now_ms: i64) {
+        let mut talk = emits.talk;
+        for record in talk.log.iter_mut().filter(|record| record.at_ms == 0) {
+            record.at_ms = now_ms;
+        }
+        for turn in &mut talk.turns {
+            if turn.created_at_ms == 0 {
+                turn.created_at_ms = now_ms;
+            }
+            if turn.completed_at_ms == Some(0) {
+                turn.completed_at_ms = Some(now_ms);
+            }
+        }
+        let follow_ups = emits.follow_ups.into_iter().map(|follow_up| self.action_of(follow_up)).collect();
+        self.unsaved.talk(talk, follow_ups);
+    }
+
+    fn action_of(&self, follow_up: FollowUp) -> NewAction {
+        let FollowUp { action_id, kind, session_id, agent_id, payload, session } = follow_up;
+        let body = serde_json::json!({"type": kind, "session_id": session_id, "agent_id": agent_id,
+                                      "payload": payload.to_value()});
+        NewAction {
+            namespace: self.key.namespace.clone(),
+            action_id,
+            kind,
+            session_id: Some(session_id),
+            agent_id,
+            urgency: Urgency::Normal,
+            actor: format!("session:{}", self.key.session_id).chars().take(128).collect(),
+            payload,
+            metadata: Json::of(&serde_json::json!({})),
+            body_hash: hash::sha256(&hash::canonical(&body)),
+            session: session.map(|spawned| spawned.0),
+        }
+    }
+
+    pub(super) fn say_farewell(&mut self, now_ms: i64) {
+        let frame = FrameIn { step: self.head.next_step_token.clone(), state: self.state.clone(), guidance: None };
+        let emits = self.moniker.farewell(&StepInput {
+            session: &self.key,
+            agent: &self.agent_id,
+            frame: &frame,
+            spec: &self.spec,
+            arrival: None,
+            answer: None,
+            outcomes: &[],
+        });
+        if let Some(emits) = emits {
+            self.emit(emits, now_ms);
+        }
+    }
+}

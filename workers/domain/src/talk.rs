@@ -1,0 +1,156 @@
+//! How conversations and operations change, whatever stores them.
+
+use schemas::conversation::{
+    Conversation, ConversationStatus, Operation, OperationKind, OperationState, Participant, ParticipantKind,
+    ParticipantRole, Visibility,
+};
+use schemas::id::{AgentId, ConversationId, ParticipantId, SessionId};
+use schemas::json::Json;
+use schemas::session::SessionSpec;
+
+use crate::ports::{ConversationChange, Posted};
+
+#[cfg(test)]
+mod tests;
+
+/// Whether something may still be said there.
+pub fn is_closed(status: ConversationStatus) -> bool {
+    matches!(status, ConversationStatus::Completed | ConversationStatus::Failed)
+}
+
+/// Fields that are given replace what is there. `waiting` is derived and so means `active`.
+pub fn apply(conversation: &mut Conversation, change: &ConversationChange) {
+    if let Some(title) = &change.title {
+        conversation.title = Some(title.clone());
+    }
+    if let Some(status) = change.status {
+        conversation.status = stored(status);
+    }
+    if let Some(tags) = &change.tags {
+        conversation.tags = tags.clone();
+    }
+    if let Some(metadata) = &change.metadata {
+        conversation.metadata = metadata.clone();
+    }
+    if let Some(context) = &change.branch_context {
+        conversation.branch_context = Some(context.clone());
+    }
+}
+
+/// The status as it is stored.
+pub fn stored(status: ConversationStatus) -> ConversationStatus {
+    match status {
+        ConversationStatus::Waiting => ConversationStatus::Active,
+        other => other,
+    }
+}
+
+/// The conversation that a session talks in and that nobody has registered.
+pub fn opened_by(
+    id: &ConversationId,
+    created_by: &str,
+    agent_id: &AgentId,
+    spec: &SessionSpec,
+    now_ms: i64,
+) -> Conversation {
+    Conversation {
+        conversation_id: id.clone(),
+        title: None,
+        created_by: created_by.to_owned(),
+        subject_id: None,
+        primary_agent_id: Some(agent_id.clone()),
+        status: ConversationStatus::Active,
+        tags: Vec::new(),
+        metadata: Json::of(&serde_json::Map::new()),
+        branch_context: None,
+        visibility: if spec.parent.is_some() { Visibility::Internal } else { Visibility::Listed },
+        last_offset: 0,
+        created_at_ms: now_ms,
+        updated_at_ms: now_ms,
+    }
+}
+
+/// A session as a participant (SPEC Q-CNV-13). Its id is the session's: joining twice is joining once.
+pub fn participant_of(session_id: &SessionId, agent_id: &AgentId, now_ms: i64) -> Option<Participant> {
+    Some(Participant {
+        // Both ids have one alphabet and one length.
+        participant_id: ParticipantId::parse(session_id.as_str()).ok()?,
+        kind: ParticipantKind::Agent,
+        user_id: None,
+        agent_id: Some(agent_id.clone()),
+        session_id: Some(session_id.clone()),
+        role: ParticipantRole::Responder,
+        joined_at_ms: now_ms,
+        left_at_ms: None,
+        added_by_turn_id: None,
+    })
+}
+
+/// Whether both speak for the same: one user, or one agent in one session.
+pub fn is_same(one: &Participant, other: &Participant) -> bool {
+    (&one.user_id, &one.agent_id, &one.session_id) == (&other.user_id, &other.agent_id, &other.session_id)
+}
+
+/// An operation as it is when it is dispatched.
+pub fn dispatched(operation: &Operation, now_ms: i64) -> Operation {
+    let mut operation = operation.clone();
+    operation.created_at_ms = now_ms;
+    operation.due_at_ms = operation.due_at_ms.max(now_ms);
+    if operation.kind == OperationKind::Approval
+        && operation.state.is_open()
+        && let Some(asked) = &operation.approval
+    {
+        operation.until_ms.get_or_insert(later(now_ms, asked.expires_ms));
+    }
+    operation
+}
+
+/// An operation that is dispatched or ended again: an open one takes the state that is given, but
+/// nobody's claim is taken back, and what has ended stays.
+pub fn take_state(known: &mut Operation, given: &Operation) {
+    if known.state.is_open() && given.state != OperationState::Pending {
+        known.state = given.state;
+        known.error = given.error.clone().or_else(|| known.error.take());
+        if !known.state.is_open() {
+            release(known);
+        }
+    }
+}
+
+/// A claim of an operation that is due. Its state stays as it was, for whoever takes it: `running`
+/// tells that an attempt may have happened.
+pub fn take(operation: &mut Operation, claimant: &str, now_ms: i64, grace_ms: u64) {
+    let until_ms = later(now_ms, operation.timeout_ms.saturating_add(grace_ms));
+    operation.attempt = operation.attempt.saturating_add(1);
+    operation.claimed_by = Some(claimant.to_owned());
+    // While it runs, nobody may claim it before the claim ends.
+    operation.due_at_ms = until_ms;
+    operation.until_ms = Some(until_ms);
+}
+
+/// Ends an open operation.
+pub fn close(known: &mut Operation, state: OperationState) {
+    if known.state.is_open() {
+        known.state = state;
+        release(known);
+    }
+}
+
+fn release(operation: &mut Operation) {
+    operation.claimed_by = None;
+    operation.until_ms = None;
+}
+
+/// A time so many milliseconds from now; the end of time if there is none.
+pub fn later(now_ms: i64, after_ms: u64) -> i64 {
+    now_ms.saturating_add(i64::try_from(after_ms).unwrap_or(i64::MAX))
+}
+
+/// What a message meets at its place: another one under its id, or a closed conversation.
+pub fn refusal(known: Option<bool>, status: ConversationStatus) -> Option<Posted> {
+    match known {
+        Some(true) => None,
+        Some(false) => Some(Posted::Conflict),
+        None => is_closed(status).then_some(Posted::Closed),
+    }
+}

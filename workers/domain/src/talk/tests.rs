@@ -1,0 +1,98 @@
+//! Operations keep what happened to them, conversations take what is given.
+
+use schemas::conversation::ApprovalRequest;
+use schemas::definition::EffectClass;
+use schemas::id::{OperationId, TurnId};
+
+use super::*;
+
+fn operation(state: OperationState) -> Operation {
+    Operation {
+        operation_id: OperationId::parse("o").unwrap(),
+        session_id: SessionId::parse("s").unwrap(),
+        conversation_id: ConversationId::parse("c").unwrap(),
+        turn_id: TurnId::parse("t").unwrap(),
+        tool_call_id: "call".to_owned(),
+        tool: "search".to_owned(),
+        kind: OperationKind::Task,
+        pool: "default".to_owned(),
+        state,
+        request: Json::null(),
+        approval: None,
+        effect_class: EffectClass::Pure,
+        attempt: 0,
+        max_attempts: 1,
+        backoff_ms: 0,
+        timeout_ms: 1_000,
+        is_async: false,
+        created_at_ms: 0,
+        due_at_ms: 0,
+        claimed_by: None,
+        until_ms: None,
+        error: None,
+    }
+}
+
+#[test]
+fn what_has_ended_stays() {
+    for ended in [OperationState::Completed, OperationState::Failed, OperationState::Cancelled] {
+        for given in [OperationState::Pending, OperationState::Running, OperationState::Completed] {
+            let mut known = operation(ended);
+            take_state(&mut known, &operation(given));
+            assert_eq!(known.state, ended);
+        }
+        let mut known = operation(ended);
+        close(&mut known, OperationState::Cancelled);
+        assert_eq!(known.state, ended);
+    }
+}
+
+#[test]
+fn a_claim_is_not_taken_back_by_a_repeat() {
+    let claimed =
+        Operation { claimed_by: Some("w".to_owned()), until_ms: Some(7), ..operation(OperationState::Running) };
+    let mut known = claimed.clone();
+    take_state(&mut known, &operation(OperationState::Pending));
+    assert_eq!(known, claimed);
+    take_state(&mut known, &Operation { error: Some("late".to_owned()), ..operation(OperationState::Failed) });
+    assert_eq!((known.claimed_by, known.until_ms, known.error.as_deref()), (None, None, Some("late")));
+}
+
+#[test]
+fn dispatching_sets_the_times() {
+    let new = dispatched(&operation(OperationState::Pending), 50);
+    assert_eq!((new.created_at_ms, new.due_at_ms, new.until_ms), (50, 50, None));
+    let asked = ApprovalRequest { arguments_hash: "h".to_owned(), expires_ms: u64::MAX, default_approve: false };
+    let later = Operation {
+        kind: OperationKind::Approval,
+        approval: Some(asked),
+        due_at_ms: 90,
+        ..operation(OperationState::Pending)
+    };
+    let new = dispatched(&later, 50);
+    assert_eq!((new.due_at_ms, new.until_ms), (90, Some(i64::MAX)));
+}
+
+#[test]
+fn waiting_is_never_stored() {
+    let spec = SessionSpec {
+        moniker: "echo".to_owned(),
+        task: None,
+        config: Json::null(),
+        stop_on_done: false,
+        max_steps: None,
+        max_runtime_ms: None,
+        loop_interval_ms: 0,
+        conversation_id: None,
+        parent: None,
+    };
+    let id = ConversationId::parse("c").unwrap();
+    let agent = AgentId::parse("a").unwrap();
+    let mut conversation = opened_by(&id, "me", &agent, &spec, 1);
+    assert_eq!(conversation.visibility, Visibility::Listed);
+    let change = ConversationChange { status: Some(ConversationStatus::Waiting), ..ConversationChange::default() };
+    apply(&mut conversation, &change);
+    assert_eq!(conversation.status, ConversationStatus::Active);
+    let child = SessionSpec { parent: SessionId::parse("p").ok(), ..spec };
+    assert_eq!(opened_by(&id, "me", &agent, &child, 1).visibility, Visibility::Internal);
+}

@@ -1,0 +1,149 @@
+//! Conversations: their rows, logs and turns.
+
+mod sql;
+mod write;
+
+use async_trait::async_trait;
+use domain::failure::Failure;
+use domain::ports::{
+    ConversationChange, ConversationQuery, Conversations, Inserted, LogQuery, Post, Posted, TurnQuery,
+};
+use schemas::conversation::{Conversation, LogRecord, LogRow, Participant, Turn};
+use schemas::id::{ConversationId, Namespace, ParticipantId, TurnId};
+use schemas::limits::PARTICIPANTS_MAX;
+
+use super::PostgresStore;
+use super::pool::Statement;
+use super::rows::clean;
+use crate::columns::talk::{conversation, log_row, participant, turn};
+#[cfg(test)]
+pub(super) use sql::SQL;
+
+#[async_trait]
+impl Conversations for PostgresStore {
+    async fn create(
+        &self,
+        namespace: &Namespace,
+        new: &Conversation,
+        participants: &[Participant],
+        messages: &[LogRecord],
+    ) -> Result<Inserted<Conversation>, Failure> {
+        self.0.talking.run(&write::Create { namespace, new, participants, messages }).await
+    }
+
+    async fn conversation(&self, namespace: &Namespace, id: &ConversationId) -> Result<Option<Conversation>, Failure> {
+        let query = at(sql::ONE, namespace, id);
+        self.0.pool.fetch_optional(query).await?.as_ref().map(conversation).transpose()
+    }
+
+    async fn list(&self, query: &ConversationQuery) -> Result<Vec<Conversation>, Failure> {
+        let (at, id) = query.after.as_ref().map_or((i64::MAX, ""), |(at, id)| (*at, id.as_str()));
+        let statement = sqlx::query(list_statement(query))
+            .bind(query.namespace.as_str())
+            .bind(at)
+            .bind(id)
+            .bind(query.status.map(|status| status.as_str()))
+            .bind(query.created_by.as_deref().map(clean))
+            .bind(query.subject_id.as_deref().map(clean))
+            .bind(query.tag.as_deref().map(clean))
+            .bind(query.agent_id.as_ref().map(|id| id.as_str()))
+            .bind(query.user_id.as_ref().map(|id| id.as_str()))
+            .bind(query.include_internal)
+            .bind(query.limit as i64);
+        self.0.pool.fetch_all(statement).await?.iter().map(conversation).collect()
+    }
+
+    async fn change(
+        &self,
+        namespace: &Namespace,
+        id: &ConversationId,
+        change: &ConversationChange,
+    ) -> Result<Option<Conversation>, Failure> {
+        self.0.talking.run(&write::Change { namespace, id, change }).await
+    }
+
+    async fn participants(&self, namespace: &Namespace, id: &ConversationId) -> Result<Vec<Participant>, Failure> {
+        let query = at(sql::PARTICIPANTS, namespace, id).bind(PARTICIPANTS_MAX as i64);
+        self.0.pool.fetch_all(query).await?.iter().map(participant).collect()
+    }
+
+    async fn join(
+        &self,
+        namespace: &Namespace,
+        id: &ConversationId,
+        new: &Participant,
+    ) -> Result<Option<Inserted<Participant>>, Failure> {
+        self.0.talking.run(&write::Join { namespace, id, new }).await
+    }
+
+    async fn leave(
+        &self,
+        namespace: &Namespace,
+        id: &ConversationId,
+        participant_id: &ParticipantId,
+    ) -> Result<Option<Participant>, Failure> {
+        let query = || at(sql::LEAVE, namespace, id).bind(participant_id.as_str());
+        self.0.pool.write(query).await?.first().map(participant).transpose()
+    }
+
+    async fn post(&self, post: Post) -> Result<Posted, Failure> {
+        self.0.talking.run(&write::Posting { shards: self.0.shards, post: &post }).await
+    }
+
+    async fn log(&self, query: &LogQuery) -> Result<Vec<LogRow>, Failure> {
+        let kinds: Vec<&str> = query.kinds.iter().map(|kind| kind.as_str()).collect();
+        let statement = at(sql::LOG[usize::from(query.descending)], &query.namespace, &query.conversation_id)
+            .bind(whole(query.after))
+            .bind(query.before.map_or(i64::MAX, whole))
+            .bind(query.since_ms)
+            .bind((!kinds.is_empty()).then_some(kinds))
+            .bind(query.turn_id.as_ref().map(|id| id.as_str()))
+            .bind(query.limit as i64)
+            .bind(whole(query.bytes as u64));
+        self.0.pool.fetch_all(statement).await?.iter().map(log_row).collect()
+    }
+
+    async fn turn(&self, namespace: &Namespace, id: &TurnId) -> Result<Option<Turn>, Failure> {
+        let query = sqlx::query(sql::TURN).bind(namespace.as_str()).bind(id.as_str());
+        self.0.pool.fetch_optional(query).await?.as_ref().map(turn).transpose()
+    }
+
+    async fn turns(&self, query: &TurnQuery) -> Result<Vec<Turn>, Failure> {
+        let first = if query.descending { (i64::MAX, "") } else { (i64::MIN, "") };
+        let (at, id) = query.after.as_ref().map_or(first, |(at, id)| (*at, id.as_str()));
+        let statement = sqlx::query(sql::TURNS[usize::from(query.descending)])
+            .bind(query.namespace.as_str())
+            .bind(at)
+            .bind(id)
+            .bind(query.conversation_id.as_ref().map(|id| id.as_str()))
+            .bind(query.session_id.as_ref().map(|id| id.as_str()))
+            .bind(query.status.map(|status| status.as_str()))
+            .bind(query.limit as i64);
+        self.0.pool.fetch_all(statement).await?.iter().map(turn).collect()
+    }
+}
+
+/// The statement whose index narrows the query most.
+fn list_statement(query: &ConversationQuery) -> &'static str {
+    if query.subject_id.is_some() {
+        sql::LIST
+    } else if query.tag.is_some() {
+        sql::LIST_OF_TAG
+    } else if query.user_id.is_some() {
+        sql::LIST_OF_USER
+    } else if query.agent_id.is_some() {
+        sql::LIST_OF_AGENT
+    } else {
+        sql::LIST
+    }
+}
+
+/// Callers say "no bound" with the largest value.
+fn whole(value: u64) -> i64 {
+    i64::try_from(value).unwrap_or(i64::MAX)
+}
+
+/// Binds the address of a conversation.
+fn at(sql: &'static str, namespace: &Namespace, id: &ConversationId) -> Statement {
+    sqlx::query(sql).bind(namespace.as_str()).bind(id.as_str())
+}

@@ -1,0 +1,182 @@
+//! The statements that read conversations and change their rows. Readers are planned for what is
+//! asked, so conditions that do not apply cost nothing.
+
+use super::super::rows::now;
+use crate::columns::talk::conversation_columns;
+
+pub(super) const ONE: &str = concat!(
+    "SELECT ",
+    conversation_columns!(),
+    " FROM conversations AS c WHERE c.namespace = $1 AND c.conversation_id = $2"
+);
+pub(super) const LOCK_ONE: &str = concat!(
+    "SELECT ",
+    conversation_columns!(),
+    " FROM conversations AS c WHERE c.namespace = $1 AND c.conversation_id = $2 FOR NO KEY UPDATE"
+);
+
+/// The pages of a list differ in the table that leads; all conditions are in each of them. `OFFSET 0`
+/// keeps what is asked of each row a look by key: nothing is read whole and hashed, however wrong
+/// the planner's numbers are.
+macro_rules! list {
+    ($from:literal, $condition:literal, $at:literal, $id:literal) => {
+        concat!(
+            "SELECT ",
+            conversation_columns!(),
+            $from,
+            " WHERE c.namespace = $1 AND (",
+            $at,
+            ", ",
+            $id,
+            ") < ($2, $3)
+                AND ($4::text IS NULL OR c.status = $4)
+                AND ($5::text IS NULL OR c.created_by = $5)
+                AND ($6::text IS NULL OR c.subject_id = $6)
+                AND ($7::text IS NULL OR EXISTS (SELECT 1 FROM conversation_tags AS g
+                    WHERE g.namespace = c.namespace AND g.tag = $7 AND g.opened_at_ms = c.created_at_ms
+                        AND g.conversation_id = c.conversation_id OFFSET 0))
+                AND ($8::text IS NULL OR EXISTS (SELECT 1 FROM conversation_participants AS a
+                    WHERE a.namespace = c.namespace AND a.conversation_id = c.conversation_id AND a.agent_id = $8
+                    OFFSET 0))
+                AND ($9::text IS NULL OR EXISTS (SELECT 1 FROM conversation_participants AS u
+                    WHERE u.namespace = c.namespace AND u.conversation_id = c.conversation_id AND u.user_id = $9
+                    OFFSET 0))
+                AND ($10::bool OR c.visibility = 'listed')",
+            $condition,
+            " ORDER BY ",
+            $at,
+            " DESC, ",
+            $id,
+            " DESC LIMIT $11"
+        )
+    };
+}
+
+pub(super) const LIST: &str = list!(" FROM conversations AS c", "", "c.created_at_ms", "c.conversation_id");
+pub(super) const LIST_OF_TAG: &str = list!(
+    " FROM conversation_tags AS t
+    CROSS JOIN LATERAL (SELECT * FROM conversations AS k
+        WHERE k.namespace = t.namespace AND k.conversation_id = t.conversation_id OFFSET 0) AS c",
+    " AND t.namespace = $1 AND t.tag = $7",
+    "t.opened_at_ms",
+    "t.conversation_id"
+);
+/// An agent may take part with several sessions: the first row stands for all.
+pub(super) const LIST_OF_AGENT: &str = list!(
+    " FROM conversation_participants AS p
+    CROSS JOIN LATERAL (SELECT * FROM conversations AS k
+        WHERE k.namespace = p.namespace AND k.conversation_id = p.conversation_id OFFSET 0) AS c",
+    " AND p.namespace = $1 AND p.agent_id = $8 AND NOT EXISTS (
+        SELECT 1 FROM conversation_participants AS o WHERE o.namespace = p.namespace
+            AND o.conversation_id = p.conversation_id AND o.agent_id = p.agent_id AND o.participant_id < p.participant_id
+        OFFSET 0)",
+    "p.opened_at_ms",
+    "p.conversation_id"
+);
+pub(super) const LIST_OF_USER: &str = list!(
+    " FROM conversation_participants AS p
+    CROSS JOIN LATERAL (SELECT * FROM conversations AS k
+        WHERE k.namespace = p.namespace AND k.conversation_id = p.conversation_id OFFSET 0) AS c",
+    " AND p.namespace = $1 AND p.user_id = $9 AND NOT EXISTS (
+        SELECT 1 FROM conversation_participants AS o WHERE o.namespace = p.namespace
+            AND o.conversation_id = p.conversation_id AND o.user_id = p.user_id AND o.participant_id < p.participant_id
+        OFFSET 0)",
+    "p.opened_at_ms",
+    "p.conversation_id"
+);
+
+pub(super) const CHANGE: &str = "
+    UPDATE conversations SET status = $3, updated_at_ms = $4, body = $5 WHERE namespace = $1 AND conversation_id = $2";
+pub(super) const FORGET_TAGS: &str = "DELETE FROM conversation_tags WHERE namespace = $1 AND conversation_id = $2";
+
+macro_rules! participants {
+    () => {
+        "SELECT p.joined_at_ms, p.left_at_ms, p.body FROM conversation_participants AS p
+        WHERE p.namespace = $1 AND p.conversation_id = $2"
+    };
+}
+pub(super) const PARTICIPANTS: &str =
+    concat!(participants!(), " ORDER BY p.left_at_ms IS NOT NULL, p.joined_at_ms, p.participant_id LIMIT $3");
+/// The very row, else whoever takes part as the same now.
+pub(super) const SAME: &str = concat!(
+    participants!(),
+    " AND (p.participant_id = $3
+        OR (p.left_at_ms IS NULL AND p.user_id IS NOT DISTINCT FROM $4::text
+            AND p.agent_id IS NOT DISTINCT FROM $5::text AND p.session_id IS NOT DISTINCT FROM $6::text))
+    ORDER BY p.participant_id = $3 DESC LIMIT 1"
+);
+pub(super) const LEAVE: &str = concat!(
+    "UPDATE conversation_participants SET left_at_ms = coalesce(left_at_ms, ",
+    now!(),
+    ") WHERE namespace = $1 AND conversation_id = $2 AND participant_id = $3
+    RETURNING joined_at_ms, left_at_ms, body"
+);
+
+/// The database counts the bytes, so that no more than was asked for travels.
+macro_rules! log {
+    ($order:literal) => {
+        concat!(
+            "SELECT c.log_offset, c.record_id, c.kind, c.turn_id, c.agent_id, c.session_id, c.at_ms, c.body FROM (
+                SELECT p.*, octet_length(p.body) AS own,
+                    sum(octet_length(p.body)) OVER (ORDER BY p.log_offset ",
+            $order,
+            " ROWS UNBOUNDED PRECEDING) AS taken
+                FROM (SELECT * FROM conversation_log AS l
+                    WHERE l.namespace = $1 AND l.conversation_id = $2 AND l.log_offset > $3 AND l.log_offset < $4
+                        AND ($5::int8 IS NULL OR l.at_ms >= $5)
+                        AND ($6::text[] IS NULL OR l.kind = ANY ($6))
+                        AND ($7::text IS NULL OR l.turn_id = $7)
+                    ORDER BY l.log_offset ",
+            $order,
+            " LIMIT $8) AS p) AS c
+            WHERE c.taken <= $9 OR c.taken = c.own ORDER BY c.log_offset ",
+            $order
+        )
+    };
+}
+pub(super) const LOG: [&str; 2] = [log!("ASC"), log!("DESC")];
+pub(super) const RECORD: &str = "
+    SELECT l.log_offset, l.record_id, l.kind, l.turn_id, l.agent_id, l.session_id, l.at_ms, l.body
+    FROM conversation_log AS l WHERE l.namespace = $1 AND l.conversation_id = $2 AND l.record_id = $3";
+
+pub(super) const TURN: &str = "SELECT t.body FROM turns AS t WHERE t.namespace = $1 AND t.turn_id = $2";
+
+macro_rules! turns {
+    ($sign:literal, $order:literal) => {
+        concat!(
+            "SELECT t.body FROM turns AS t WHERE t.namespace = $1 AND (t.created_at_ms, t.turn_id) ",
+            $sign,
+            " ($2, $3)
+                AND ($4::text IS NULL OR t.conversation_id = $4)
+                AND ($5::text IS NULL OR t.session_id = $5)
+                AND ($6::text IS NULL OR t.status = $6)
+            ORDER BY t.created_at_ms ",
+            $order,
+            ", t.turn_id ",
+            $order,
+            " LIMIT $7"
+        )
+    };
+}
+pub(super) const TURNS: [&str; 2] = [turns!(">", "ASC"), turns!("<", "DESC")];
+
+#[cfg(test)]
+pub(in super::super) const SQL: &[(&str, &str)] = &[
+    ("conversations::one", ONE),
+    ("conversations::lock_one", LOCK_ONE),
+    ("conversations::list", LIST),
+    ("conversations::list_of_tag", LIST_OF_TAG),
+    ("conversations::list_of_agent", LIST_OF_AGENT),
+    ("conversations::list_of_user", LIST_OF_USER),
+    ("conversations::change", CHANGE),
+    ("conversations::forget_tags", FORGET_TAGS),
+    ("conversations::participants", PARTICIPANTS),
+    ("conversations::same", SAME),
+    ("conversations::leave", LEAVE),
+    ("conversations::log", LOG[0]),
+    ("conversations::log_back", LOG[1]),
+    ("conversations::record", RECORD),
+    ("conversations::turn", TURN),
+    ("conversations::turns", TURNS[0]),
+    ("conversations::turns_back", TURNS[1]),
+];

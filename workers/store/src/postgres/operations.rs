@@ -1,0 +1,212 @@
+//! Operations: dispatched work on its way through executors, other agents and people.
+
+use async_trait::async_trait;
+use domain::failure::Failure;
+use domain::ports::{Ended, Ending, OperationQuery, OperationRow, Operations};
+use schemas::action::NewAction;
+use schemas::conversation::OperationState;
+use schemas::id::{Namespace, OperationId};
+use sqlx::PgConnection;
+
+use super::PostgresStore;
+use super::accept;
+use super::pool::Statement;
+use super::rows::{clean, moment};
+use super::writer::{Trouble, Unit, begin, commit};
+use crate::columns::talk::{operation, operation_columns};
+use crate::judge::Aside;
+
+const ONE: &str =
+    concat!("SELECT ", operation_columns!(), " FROM operations AS o WHERE o.namespace = $1 AND o.operation_id = $2");
+/// When a claim ends: the store's time, the timeout of an attempt, and the grace ($3), without
+/// ever leaving the range of times. `due_at_ms` follows: nobody may claim it before.
+macro_rules! until {
+    ($timeout:literal) => {
+        concat!(moment!(), " + least(", $timeout, ", 2305843009213693951) + $3::int8")
+    };
+}
+/// What others are claiming at this moment is passed over. The state comes back as it was.
+const CLAIM: &str = concat!(
+    "WITH due AS MATERIALIZED (
+        SELECT d.namespace, d.operation_id, d.state, d.due_at_ms FROM operations AS d
+        WHERE d.kind = 'task' AND d.state IN ('pending', 'running') AND d.pool = $1 AND d.due_at_ms <= ",
+    moment!(),
+    " ORDER BY d.due_at_ms, d.namespace, d.operation_id LIMIT $4 FOR NO KEY UPDATE SKIP LOCKED
+    ), claimed AS (
+        UPDATE operations AS o SET state = 'running', attempt = o.attempt + 1, claimed_by = $2, due_at_ms = ",
+    until!("o.timeout_ms"),
+    ", until_ms = ",
+    until!("o.timeout_ms"),
+    " FROM due AS d WHERE o.namespace = d.namespace AND o.operation_id = d.operation_id
+        RETURNING o.namespace, o.operation_id, o.attempt, o.created_at_ms, o.due_at_ms, o.claimed_by, o.until_ms,
+            o.error, o.body, o.kind, d.state, d.due_at_ms AS was_due_at_ms
+    )
+    SELECT ",
+    operation_columns!(),
+    " FROM claimed AS o ORDER BY o.was_due_at_ms, o.namespace, o.operation_id"
+);
+const AGAIN: &str = concat!(
+    "UPDATE operations SET state = 'pending', due_at_ms = ",
+    moment!(),
+    " + $4::int8, until_ms = NULL, claimed_by = NULL, error = $5
+    WHERE namespace = $1 AND operation_id = $2 AND state IN ('pending', 'running')
+        AND ($3::text IS NULL OR claimed_by = $3)"
+);
+const EXTEND: &str = concat!(
+    "UPDATE operations SET due_at_ms = ",
+    until!("timeout_ms"),
+    ", until_ms = ",
+    until!("timeout_ms"),
+    " WHERE namespace = $1 AND operation_id = $2 AND state = 'running' AND claimed_by = $4"
+);
+const APPROVE: &str = concat!(
+    "UPDATE operations SET kind = 'task', due_at_ms = ",
+    moment!(),
+    ", until_ms = NULL
+    WHERE namespace = $1 AND operation_id = $2 AND kind = 'approval' AND state = 'pending'"
+);
+const EXPIRED: &str = concat!(
+    "SELECT ",
+    operation_columns!(),
+    " FROM operations AS o WHERE o.kind = 'approval' AND o.state = 'pending' AND o.until_ms <= ",
+    moment!(),
+    " ORDER BY o.until_ms, o.namespace, o.operation_id LIMIT $1"
+);
+const LIST: &str = concat!(
+    "SELECT ",
+    operation_columns!(),
+    " FROM operations AS o WHERE o.namespace = $1 AND (o.created_at_ms, o.operation_id) > ($2, $3)
+        AND ($4::text IS NULL OR o.conversation_id = $4)
+        AND ($5::text IS NULL OR o.turn_id = $5)
+        AND ($6::text IS NULL OR o.kind = $6)
+        AND ($7::text IS NULL OR o.state = $7)
+    ORDER BY o.created_at_ms, o.operation_id LIMIT $8"
+);
+
+#[cfg(test)]
+pub(super) const SQL: &[(&str, &str)] = &[
+    ("operations::one", ONE),
+    ("operations::claim", CLAIM),
+    ("operations::again", AGAIN),
+    ("operations::extend", EXTEND),
+    ("operations::approve", APPROVE),
+    ("operations::expired", EXPIRED),
+    ("operations::list", LIST),
+];
+
+#[async_trait]
+impl Operations for PostgresStore {
+    async fn claim(
+        &self,
+        pool: &str,
+        claimant: &str,
+        grace_ms: u64,
+        limit: usize,
+    ) -> Result<Vec<OperationRow>, Failure> {
+        let (pool, claimant) = (clean(pool).into_owned(), clean(claimant).into_owned());
+        let query = || sqlx::query(CLAIM).bind(&pool).bind(&claimant).bind(span(grace_ms)).bind(limit as i64);
+        self.0.pool.write(query).await?.iter().map(operation).collect()
+    }
+
+    async fn end(
+        &self,
+        namespace: &Namespace,
+        id: &OperationId,
+        claimant: Option<&str>,
+        ended: Ended,
+    ) -> Result<Ending, Failure> {
+        match ended {
+            Ended::Again { after_ms, error } => {
+                let (claimant, error) = (claimant.map(|text| clean(text).into_owned()), clean(&error).into_owned());
+                let query = || at(AGAIN, namespace, id).bind(&claimant).bind(span(after_ms)).bind(&error);
+                let scheduled = self.0.pool.execute(query).await? > 0;
+                Ok(if scheduled { Ending::Scheduled } else { Ending::NotOpen })
+            }
+            Ended::Settled { state, action } => {
+                let settle = Settle { shards: self.0.shards, id, state, action: &action };
+                self.0.talking.run(&settle).await
+            }
+        }
+    }
+
+    async fn extend(
+        &self,
+        namespace: &Namespace,
+        id: &OperationId,
+        claimant: &str,
+        grace_ms: u64,
+    ) -> Result<bool, Failure> {
+        let claimant = clean(claimant).into_owned();
+        let query = || at(EXTEND, namespace, id).bind(span(grace_ms)).bind(&claimant);
+        Ok(self.0.pool.execute(query).await? > 0)
+    }
+
+    async fn approve(&self, namespace: &Namespace, id: &OperationId) -> Result<bool, Failure> {
+        Ok(self.0.pool.execute(|| at(APPROVE, namespace, id)).await? > 0)
+    }
+
+    async fn operation(&self, namespace: &Namespace, id: &OperationId) -> Result<Option<OperationRow>, Failure> {
+        self.0.pool.fetch_optional(at(ONE, namespace, id)).await?.as_ref().map(operation).transpose()
+    }
+
+    async fn operations(&self, query: &OperationQuery) -> Result<Vec<OperationRow>, Failure> {
+        let (at, id) = query.after.as_ref().map_or((i64::MIN, ""), |(at, id)| (*at, id.as_str()));
+        let statement = sqlx::query(LIST)
+            .bind(query.namespace.as_str())
+            .bind(at)
+            .bind(id)
+            .bind(query.conversation_id.as_ref().map(|id| id.as_str()))
+            .bind(query.turn_id.as_ref().map(|id| id.as_str()))
+            .bind(query.kind.map(|kind| kind.as_str()))
+            .bind(query.state.map(|state| state.as_str()))
+            .bind(query.limit as i64);
+        self.0.pool.fetch_all(statement).await?.iter().map(operation).collect()
+    }
+
+    async fn expired_approvals(&self, limit: usize) -> Result<Vec<OperationRow>, Failure> {
+        self.0.pool.fetch_all(sqlx::query(EXPIRED).bind(limit as i64)).await?.iter().map(operation).collect()
+    }
+}
+
+/// Binds the address of an operation.
+fn at(sql: &'static str, namespace: &Namespace, id: &OperationId) -> Statement {
+    sqlx::query(sql).bind(namespace.as_str()).bind(id.as_str())
+}
+
+/// A length of time that can be added to any time.
+fn span(ms: u64) -> i64 {
+    const LONGEST: i64 = i64::MAX / 4;
+    i64::try_from(ms).map_or(LONGEST, |ms| ms.min(LONGEST))
+}
+
+/// Accepts the result of an operation that is open, or a repeat of the result that it has.
+struct Settle<'s> {
+    shards: u16,
+    id: &'s OperationId,
+    state: OperationState,
+    action: &'s NewAction,
+}
+
+#[async_trait]
+impl Unit<Ending> for Settle<'_> {
+    async fn run(&self, connection: &mut PgConnection) -> Result<Ending, Trouble> {
+        begin(connection).await?;
+        let ending = self.settle(connection).await?;
+        commit(connection).await?;
+        Ok(ending)
+    }
+}
+
+impl Settle<'_> {
+    async fn settle(&self, connection: &mut PgConnection) -> Result<Ending, Trouble> {
+        let batch = [self.action];
+        let (mut book, now_ms) = accept::look(connection, &batch, Aside::ending(self.id, self.state)).await?;
+        if !book.may_end(self.action, self.id) {
+            return Ok(Ending::NotOpen);
+        }
+        let verdicts = accept::judge(&mut book, now_ms, self.shards, &batch);
+        accept::enter(connection, now_ms, &batch, &book).await?;
+        let verdict = verdicts.into_iter().next().ok_or_else(|| Failure::internal("an action got no verdict"))?;
+        Ok(Ending::Settled(verdict))
+    }
+}

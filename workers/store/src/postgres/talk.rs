@@ -1,0 +1,166 @@
+//! Adding to conversations within a transaction: logs, turns, operations, and who takes part.
+//! Conversations are locked after sessions, and operations after conversations.
+
+mod columns;
+mod sql;
+
+use std::collections::{HashMap, HashSet};
+
+use domain::commit::Commit;
+use domain::failure::Failure;
+use schemas::conversation::{Conversation, OperationState};
+use schemas::id::{Namespace, OperationId, SessionKey};
+use schemas::session::SessionSpec;
+use sqlx::PgConnection;
+
+use super::pool::Statement;
+use super::rows::{clean, get, id, json, key, name};
+use super::writer::Trouble;
+use crate::columns::talk::{forum, place};
+use crate::judge::Work;
+use crate::talking::{Additions, Forum, Place, Said, Words};
+#[cfg(test)]
+pub(super) use sql::SQL;
+
+pub(super) type Works = HashMap<(Namespace, OperationId), Work>;
+
+/// Writes what commits say.
+pub(super) async fn write_words(connection: &mut PgConnection, commits: &[&Commit]) -> Result<(), Trouble> {
+    let words = Words::of(commits);
+    if words.is_empty() {
+        return Ok(());
+    }
+    let places: Vec<&Place> = words.speakers.keys().collect();
+    let mut forums = lock_forums(connection, &places).await?;
+    let homeless = words.speakers.iter().filter(|(place, _)| !forums.contains_key(*place));
+    let homeless: Vec<&SessionKey> = homeless.map(|(_, (key, _))| *key).collect();
+    let specs = specs(connection, &homeless).await?;
+    let now_ms = now_ms(connection).await?;
+    let additions = words.open(&mut forums, &specs, now_ms);
+    let known = known_records(connection, &words.said).await?;
+    write(connection, now_ms, &words.into_additions(forums, &known, additions, now_ms)).await
+}
+
+/// The database's time.
+pub(super) async fn now_ms(connection: &mut PgConnection) -> Result<i64, Trouble> {
+    Ok(get(&sqlx::query(sql::NOW).fetch_one(connection).await?, "now_ms")?)
+}
+
+fn pairs<'p>(sql: &'static str, pairs: impl Iterator<Item = (&'p str, &'p str)>) -> Statement {
+    let (namespaces, ids): (Vec<&str>, Vec<&str>) = pairs.unzip();
+    sqlx::query(sql).bind(namespaces).bind(ids)
+}
+
+/// The conversations that there are; nobody else adds to them before this transaction has ended.
+pub(super) async fn lock_forums(
+    connection: &mut PgConnection,
+    places: &[&Place],
+) -> Result<HashMap<Place, Forum>, Trouble> {
+    if places.is_empty() {
+        return Ok(HashMap::new());
+    }
+    let wanted = pairs(sql::LOCK_FORUMS, places.iter().map(|(namespace, id)| (namespace.as_str(), id.as_str())));
+    let rows = wanted.fetch_all(connection).await?;
+    Ok(rows.iter().map(|row| Ok((place(row)?, forum(row)?))).collect::<Result<_, Failure>>()?)
+}
+
+async fn specs(
+    connection: &mut PgConnection,
+    keys: &[&SessionKey],
+) -> Result<HashMap<SessionKey, SessionSpec>, Trouble> {
+    if keys.is_empty() {
+        return Ok(HashMap::new());
+    }
+    let wanted = pairs(sql::FIND_SPECS, keys.iter().map(|key| (key.namespace.as_str(), key.session_id.as_str())));
+    let rows = wanted.fetch_all(connection).await?;
+    Ok(rows.iter().map(|row| Ok((key(row)?, json(row, "spec")?))).collect::<Result<_, Failure>>()?)
+}
+
+/// Which of the records a log has already. Their conversations are locked.
+async fn known_records(connection: &mut PgConnection, said: &[Said<'_>]) -> Result<HashSet<usize>, Trouble> {
+    if said.is_empty() {
+        return Ok(HashSet::new());
+    }
+    let ids: Vec<String> = said.iter().map(|one| clean(&one.record.id).into_owned()).collect();
+    let wanted = pairs(sql::FIND_RECORDS, said.iter().map(|one| (one.place.0.as_str(), one.place.1.as_str())));
+    let rows = wanted.bind(ids).fetch_all(connection).await?;
+    let place = |row| Ok(usize::try_from(get::<i64>(row, "place")? - 1).unwrap_or(usize::MAX));
+    Ok(rows.iter().map(place).collect::<Result<_, Failure>>()?)
+}
+
+/// The operations that there are.
+pub(super) async fn works(connection: &mut PgConnection, wanted: &[(&str, &str)]) -> Result<Works, Trouble> {
+    find_works(connection, sql::FIND_WORKS, wanted).await
+}
+
+/// The operations that there are; nobody else ends or claims them before this transaction has ended.
+pub(super) async fn lock_works(connection: &mut PgConnection, wanted: &[(&str, &str)]) -> Result<Works, Trouble> {
+    find_works(connection, sql::LOCK_WORKS, wanted).await
+}
+
+async fn find_works(
+    connection: &mut PgConnection,
+    sql: &'static str,
+    wanted: &[(&str, &str)],
+) -> Result<Works, Trouble> {
+    if wanted.is_empty() {
+        return Ok(Works::new());
+    }
+    let rows = pairs(sql, wanted.iter().copied()).fetch_all(connection).await?;
+    let work = |row| {
+        let work = Work { session_id: id(row, "session_id")?, state: name(row, "state", OperationState::parse)? };
+        Ok(((id(row, "namespace")?, id(row, "operation_id")?), work))
+    };
+    Ok(rows.iter().map(work).collect::<Result<_, Failure>>()?)
+}
+
+/// Writes additions in their order; parts without rows cost nothing.
+pub(super) async fn write(
+    connection: &mut PgConnection,
+    now_ms: i64,
+    additions: &Additions<'_>,
+) -> Result<(), Trouble> {
+    if !additions.opened.is_empty() {
+        columns::opened(sqlx::query(sql::OPEN), additions).execute(&mut *connection).await?;
+        for (namespace, conversation) in &additions.opened {
+            tag(connection, namespace, conversation).await?;
+        }
+    }
+    if !additions.joined.is_empty() {
+        columns::joined(sqlx::query(sql::JOIN), additions).execute(&mut *connection).await?;
+    }
+    if !additions.placed.is_empty() {
+        columns::placed(sqlx::query(sql::LOG), additions).execute(&mut *connection).await?;
+        columns::ends(sqlx::query(sql::MOVE_ENDS), additions).bind(now_ms).execute(&mut *connection).await?;
+    }
+    if !additions.turns.is_empty() {
+        columns::turns(sqlx::query(sql::PUT_TURNS), additions).execute(&mut *connection).await?;
+    }
+    if !additions.operations.is_empty() {
+        columns::operations(sqlx::query(sql::PUT_OPERATIONS), additions).execute(&mut *connection).await?;
+    }
+    if !additions.ended.is_empty() {
+        columns::ended(sqlx::query(sql::END_OPERATIONS), additions).execute(connection).await?;
+    }
+    Ok(())
+}
+
+/// The tags of a conversation.
+pub(super) async fn tag(
+    connection: &mut PgConnection,
+    namespace: &Namespace,
+    conversation: &Conversation,
+) -> Result<(), Trouble> {
+    let count = conversation.tags.len();
+    if count == 0 {
+        return Ok(());
+    }
+    sqlx::query(sql::TAG)
+        .bind(vec![namespace.as_str(); count])
+        .bind(vec![conversation.conversation_id.as_str(); count])
+        .bind(vec![conversation.created_at_ms; count])
+        .bind(conversation.tags.iter().map(|tag| clean(tag).into_owned()).collect::<Vec<_>>())
+        .execute(connection)
+        .await?;
+    Ok(())
+}

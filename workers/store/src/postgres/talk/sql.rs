@@ -1,0 +1,97 @@
+//! The statements that add to conversations within a transaction.
+
+use super::super::rows::now;
+
+pub(super) const NOW: &str = concat!("SELECT ", now!(), " AS now_ms");
+/// Locks the conversations, in the order of their ids, and so the ends of their logs.
+pub(super) const LOCK_FORUMS: &str = "
+    SELECT c.namespace, c.conversation_id, c.status, c.created_at_ms, c.last_offset
+    FROM (SELECT DISTINCT * FROM unnest($1::text[], $2::text[]) AS j (namespace, conversation_id)) AS j
+    JOIN conversations AS c ON c.namespace = j.namespace AND c.conversation_id = j.conversation_id
+    ORDER BY c.namespace, c.conversation_id FOR NO KEY UPDATE OF c";
+/// Records that are there, by their place in the list. Asked after the lock, or it would not see what
+/// was written before the lock was free.
+pub(super) const FIND_RECORDS: &str = "
+    SELECT j.place FROM unnest($1::text[], $2::text[], $3::text[])
+        WITH ORDINALITY AS j (namespace, conversation_id, record_id, place)
+    JOIN conversation_log AS l ON l.namespace = j.namespace AND l.conversation_id = j.conversation_id
+        AND l.record_id = j.record_id";
+pub(super) const FIND_SPECS: &str = "
+    SELECT c.namespace, c.session_id, c.spec FROM unnest($1::text[], $2::text[]) AS j (namespace, session_id)
+    JOIN session_specs AS c ON c.namespace = j.namespace AND c.session_id = j.session_id";
+/// Says for which sessions these operations are, which never changes.
+pub(super) const FIND_WORKS: &str = "
+    SELECT o.namespace, o.operation_id, o.session_id, o.state
+    FROM unnest($1::text[], $2::text[]) AS j (namespace, operation_id)
+    JOIN operations AS o ON o.namespace = j.namespace AND o.operation_id = j.operation_id";
+/// Locks the operations, in the order of their ids.
+pub(super) const LOCK_WORKS: &str = "
+    SELECT o.namespace, o.operation_id, o.session_id, o.state
+    FROM (SELECT DISTINCT * FROM unnest($1::text[], $2::text[]) AS j (namespace, operation_id)) AS j
+    JOIN operations AS o ON o.namespace = j.namespace AND o.operation_id = j.operation_id
+    ORDER BY o.namespace, o.operation_id FOR NO KEY UPDATE OF o";
+
+pub(super) const OPEN: &str = "
+    INSERT INTO conversations (namespace, conversation_id, created_at_ms, updated_at_ms, status, visibility,
+        created_by, subject_id, last_offset, body)
+    SELECT namespace, conversation_id, created_at_ms, updated_at_ms, status, visibility, created_by, subject_id, 0, body
+    FROM unnest($1::text[], $2::text[], $3::int8[], $4::int8[], $5::text[], $6::text[], $7::text[], $8::text[], $9::text[])
+        AS j (namespace, conversation_id, created_at_ms, updated_at_ms, status, visibility, created_by, subject_id, body)";
+/// A tag that is given twice is there once.
+pub(super) const TAG: &str = "
+    INSERT INTO conversation_tags (namespace, conversation_id, opened_at_ms, tag)
+    SELECT * FROM unnest($1::text[], $2::text[], $3::int8[], $4::text[]) ON CONFLICT DO NOTHING";
+/// Whoever takes part already is left as they are.
+pub(super) const JOIN: &str = "
+    INSERT INTO conversation_participants (namespace, conversation_id, participant_id, user_id, agent_id, session_id,
+        opened_at_ms, joined_at_ms, body)
+    SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::int8[], $8::int8[],
+        $9::text[]) ON CONFLICT DO NOTHING";
+pub(super) const LOG: &str = "
+    INSERT INTO conversation_log (namespace, conversation_id, log_offset, kind, turn_id, agent_id, session_id, at_ms,
+        record_id, body)
+    SELECT * FROM unnest($1::text[], $2::text[], $3::int8[], $4::text[], $5::text[], $6::text[], $7::text[], $8::int8[],
+        $9::text[], $10::text[])";
+pub(super) const MOVE_ENDS: &str = "
+    UPDATE conversations AS c SET last_offset = j.last_offset, updated_at_ms = greatest(c.updated_at_ms, $4::int8)
+    FROM unnest($1::text[], $2::text[], $3::int8[]) AS j (namespace, conversation_id, last_offset)
+    WHERE c.namespace = j.namespace AND c.conversation_id = j.conversation_id";
+pub(super) const PUT_TURNS: &str = "
+    INSERT INTO turns (namespace, turn_id, conversation_id, session_id, status, created_at_ms, body)
+    SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::int8[], $7::text[])
+    ON CONFLICT (namespace, turn_id) DO UPDATE SET conversation_id = excluded.conversation_id,
+        session_id = excluded.session_id, status = excluded.status, created_at_ms = excluded.created_at_ms,
+        body = excluded.body";
+/// As `domain::talk::take_state` says.
+pub(super) const PUT_OPERATIONS: &str = "
+    INSERT INTO operations (namespace, operation_id, conversation_id, session_id, turn_id, kind, pool, state, attempt,
+        timeout_ms, created_at_ms, due_at_ms, claimed_by, until_ms, error, body)
+    SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[],
+        $9::int8[], $10::int8[], $11::int8[], $12::int8[], $13::text[], $14::int8[], $15::text[], $16::text[])
+    ON CONFLICT (namespace, operation_id) DO UPDATE SET state = excluded.state,
+        error = coalesce(excluded.error, operations.error),
+        claimed_by = CASE excluded.state WHEN 'running' THEN operations.claimed_by END,
+        until_ms = CASE excluded.state WHEN 'running' THEN operations.until_ms END
+    WHERE operations.state IN ('pending', 'running') AND excluded.state <> 'pending'";
+pub(super) const END_OPERATIONS: &str = "
+    UPDATE operations AS o SET state = j.state, claimed_by = NULL, until_ms = NULL
+    FROM unnest($1::text[], $2::text[], $3::text[]) AS j (namespace, operation_id, state)
+    WHERE o.namespace = j.namespace AND o.operation_id = j.operation_id AND (o.state IN ('pending', 'running')) IS TRUE";
+
+#[cfg(test)]
+pub(in super::super) const SQL: &[(&str, &str)] = &[
+    ("talk::now", NOW),
+    ("talk::lock_forums", LOCK_FORUMS),
+    ("talk::find_records", FIND_RECORDS),
+    ("talk::find_specs", FIND_SPECS),
+    ("talk::find_works", FIND_WORKS),
+    ("talk::lock_works", LOCK_WORKS),
+    ("talk::open", OPEN),
+    ("talk::tag", TAG),
+    ("talk::join", JOIN),
+    ("talk::log", LOG),
+    ("talk::move_ends", MOVE_ENDS),
+    ("talk::put_turns", PUT_TURNS),
+    ("talk::put_operations", PUT_OPERATIONS),
+    ("talk::end_operations", END_OPERATIONS),
+];

@@ -1,0 +1,135 @@
+//! What changes conversations apart from commits: each within a transaction of its own, which holds
+//! the file's write lock from its start, so that nobody else writes between look and write.
+
+use std::collections::HashMap;
+
+use domain::failure::Failure;
+use domain::ports::{ConversationChange, Inserted, Post, Posted};
+use domain::talk::{apply, refusal, stored};
+use schemas::action::NewAction;
+use schemas::conversation::{Conversation, LogRecord, Participant};
+use schemas::id::{ConversationId, Namespace};
+use schemas::json::Json;
+use sqlx::SqliteConnection;
+
+use super::super::failure::failure;
+use super::super::{accept, talk};
+use super::{at, sql};
+use crate::columns::talk::{conversation, log_row, participant};
+use crate::talking::{Additions, Forum, Joined, Said, place};
+
+type Key<'k> = (&'k Namespace, &'k ConversationId);
+/// A new conversation, its first participants, and its first messages.
+pub(super) type Given<'g> = (&'g Conversation, &'g [Participant], &'g [LogRecord]);
+
+async fn find(connection: &mut SqliteConnection, key: Key<'_>) -> Result<Option<Conversation>, Failure> {
+    let row = at(sql::ONE, key.0, key.1).fetch_optional(connection).await.map_err(failure)?;
+    row.as_ref().map(conversation).transpose()
+}
+
+pub(super) async fn create(
+    connection: &mut SqliteConnection,
+    now_ms: i64,
+    namespace: &Namespace,
+    (new, participants, messages): Given<'_>,
+) -> Result<Inserted<Conversation>, Failure> {
+    if let Some(known) = find(connection, (namespace, &new.conversation_id)).await? {
+        return Ok(Inserted::Existing(known));
+    }
+    let mut new = Conversation {
+        status: stored(new.status),
+        last_offset: 0,
+        created_at_ms: now_ms,
+        updated_at_ms: now_ms,
+        ..new.clone()
+    };
+    let home = (namespace.clone(), new.conversation_id.clone());
+    let mut forums = HashMap::from([(home.clone(), Forum::of(&new))]);
+    let said: Vec<Said<'_>> = messages.iter().map(|record| Said { place: home.clone(), record }).collect();
+    let joined = participants.iter().map(|one| Joined {
+        place: home.clone(),
+        opened_at_ms: now_ms,
+        participant: Participant { joined_at_ms: now_ms, left_at_ms: None, ..one.clone() },
+    });
+    let additions = Additions {
+        joined: joined.collect(),
+        placed: place(&said, &mut forums, &Default::default()),
+        opened: vec![(namespace.clone(), new.clone())],
+        ..Additions::default()
+    };
+    talk::write(connection, now_ms, &additions).await?;
+    new.last_offset = additions.placed.len() as u64;
+    Ok(Inserted::New(new))
+}
+
+pub(super) async fn change(
+    connection: &mut SqliteConnection,
+    now_ms: i64,
+    key: Key<'_>,
+    change: &ConversationChange,
+) -> Result<Option<Conversation>, Failure> {
+    let Some(mut conversation) = find(connection, key).await? else { return Ok(None) };
+    apply(&mut conversation, change);
+    conversation.updated_at_ms = conversation.updated_at_ms.max(now_ms);
+    let query = at(sql::CHANGE, key.0, key.1).bind(conversation.status.as_str()).bind(conversation.updated_at_ms);
+    let query = query.bind(Json::of(&conversation).as_str().to_owned());
+    query.execute(&mut *connection).await.map_err(failure)?;
+    if change.tags.is_some() {
+        at(sql::FORGET_TAGS, key.0, key.1).execute(&mut *connection).await.map_err(failure)?;
+        talk::tag(connection, key.0, &conversation).await?;
+    }
+    Ok(Some(conversation))
+}
+
+pub(super) async fn join(
+    connection: &mut SqliteConnection,
+    now_ms: i64,
+    (namespace, id): Key<'_>,
+    new: &Participant,
+) -> Result<Option<Inserted<Participant>>, Failure> {
+    let Some(conversation) = find(connection, (namespace, id)).await? else { return Ok(None) };
+    let same = at(sql::SAME, namespace, id)
+        .bind(new.participant_id.to_string())
+        .bind(new.user_id.as_ref().map(ToString::to_string))
+        .bind(new.agent_id.as_ref().map(ToString::to_string))
+        .bind(new.session_id.as_ref().map(ToString::to_string));
+    if let Some(row) = same.fetch_optional(&mut *connection).await.map_err(failure)? {
+        return Ok(Some(Inserted::Existing(participant(&row)?)));
+    }
+    let new = Participant { joined_at_ms: now_ms, left_at_ms: None, ..new.clone() };
+    let place = (namespace.clone(), id.clone());
+    let joined = Joined { place, opened_at_ms: conversation.created_at_ms, participant: new.clone() };
+    talk::write(connection, now_ms, &Additions { joined: vec![joined], ..Additions::default() }).await?;
+    Ok(Some(Inserted::New(new)))
+}
+
+/// The message first, so that it stands in the log before what its actions cause.
+pub(super) async fn post(
+    connection: &mut SqliteConnection,
+    now_ms: i64,
+    shards: u16,
+    post: &Post,
+) -> Result<Posted, Failure> {
+    let said = Said::of(post);
+    let mut forums = talk::forums(connection, &[&said.place]).await?;
+    let Some(forum) = forums.get(&said.place) else { return Ok(Posted::NotFound) };
+    let known = at(sql::RECORD, &post.namespace, &post.conversation_id).bind(post.record.id.clone());
+    let known = known.fetch_optional(&mut *connection).await.map_err(failure)?;
+    let known = known.as_ref().map(log_row).transpose()?;
+    let is_same = known.as_ref().map(|row| row.record.kind == post.record.kind && row.record.body == post.record.body);
+    if let Some(refused) = refusal(is_same, forum.status) {
+        return Ok(refused);
+    }
+    let offset = match known {
+        Some(row) => row.offset,
+        None => {
+            let placed = place(std::slice::from_ref(&said), &mut forums, &Default::default());
+            let offset = placed.first().map_or(0, |placed| placed.offset);
+            talk::write(connection, now_ms, &Additions { placed, ..Additions::default() }).await?;
+            offset
+        }
+    };
+    let actions: Vec<&NewAction> = post.actions.iter().collect();
+    let verdicts = accept::accept(connection, now_ms, shards, &actions).await?;
+    Ok(Posted::Done { offset, verdicts })
+}

@@ -1,0 +1,88 @@
+//! The statements that add to conversations within a transaction.
+
+pub(super) const FIND_FORUMS: &str = "
+    SELECT c.namespace, c.conversation_id, c.status, c.created_at_ms, c.last_offset FROM json_each(?1) AS j
+    CROSS JOIN conversations AS c ON c.namespace = j.value->>0 AND c.conversation_id = j.value->>1";
+/// Records that are there, by their place in the list.
+pub(super) const FIND_RECORDS: &str = "
+    SELECT j.key AS place FROM json_each(?1) AS j
+    CROSS JOIN conversation_log AS l ON l.namespace = j.value->>0 AND l.conversation_id = j.value->>1
+        AND l.record_id = cast(substr(?2, j.value->>2, j.value->>3) AS TEXT)";
+pub(super) const FIND_SPECS: &str = "
+    SELECT c.namespace, c.session_id, c.spec FROM json_each(?1) AS j
+    CROSS JOIN session_specs AS c ON c.namespace = j.value->>0 AND c.session_id = j.value->>1";
+pub(super) const FIND_WORKS: &str = "
+    SELECT o.namespace, o.operation_id, o.session_id, o.state FROM json_each(?1) AS j
+    CROSS JOIN operations AS o ON o.namespace = j.value->>0 AND o.operation_id = j.value->>1";
+
+pub(super) const OPEN: &str = "
+    INSERT INTO conversations (namespace, conversation_id, created_at_ms, updated_at_ms, status, visibility,
+        last_offset, created_by, subject_id, body)
+    SELECT value->>0, value->>1, value->>2, value->>3, value->>4, value->>5, 0,
+        cast(substr(?2, value->>6, value->>7) AS TEXT), cast(substr(?2, value->>8, value->>9) AS TEXT),
+        cast(substr(?2, value->>10, value->>11) AS TEXT)
+    FROM json_each(?1)";
+/// A tag that is given twice is there once.
+pub(super) const TAG: &str = "
+    INSERT INTO conversation_tags (namespace, conversation_id, opened_at_ms, tag)
+    SELECT value->>0, value->>1, value->>2, cast(substr(?2, value->>3, value->>4) AS TEXT) FROM json_each(?1)
+    WHERE true ON CONFLICT DO NOTHING";
+/// Whoever takes part already is left as they are.
+pub(super) const JOIN: &str = "
+    INSERT INTO conversation_participants (namespace, conversation_id, participant_id, user_id, agent_id, session_id,
+        opened_at_ms, joined_at_ms, body)
+    SELECT value->>0, value->>1, value->>2, value->>3, value->>4, value->>5, value->>6, value->>7,
+        cast(substr(?2, value->>8, value->>9) AS TEXT)
+    FROM json_each(?1) WHERE true ON CONFLICT DO NOTHING";
+pub(super) const LOG: &str = "
+    INSERT INTO conversation_log (namespace, conversation_id, log_offset, kind, turn_id, agent_id, session_id, at_ms,
+        record_id, body)
+    SELECT value->>0, value->>1, value->>2, value->>3, value->>4, value->>5, value->>6, value->>7,
+        cast(substr(?2, value->>8, value->>9) AS TEXT), cast(substr(?2, value->>10, value->>11) AS TEXT)
+    FROM json_each(?1)";
+pub(super) const MOVE_ENDS: &str = "
+    UPDATE conversations SET last_offset = j.value->>2, updated_at_ms = max(updated_at_ms, j.value->>3)
+    FROM json_each(?1) AS j
+    WHERE conversations.namespace = j.value->>0 AND conversations.conversation_id = j.value->>1";
+pub(super) const PUT_TURNS: &str = "
+    INSERT INTO turns (namespace, turn_id, conversation_id, session_id, status, created_at_ms, body)
+    SELECT value->>0, value->>1, value->>2, value->>3, value->>4, value->>5,
+        cast(substr(?2, value->>6, value->>7) AS TEXT)
+    FROM json_each(?1) WHERE true
+    ON CONFLICT (namespace, turn_id) DO UPDATE SET conversation_id = excluded.conversation_id,
+        session_id = excluded.session_id, status = excluded.status, created_at_ms = excluded.created_at_ms,
+        body = excluded.body";
+/// As `domain::talk::take_state` says.
+pub(super) const PUT_OPERATIONS: &str = "
+    INSERT INTO operations (namespace, operation_id, conversation_id, session_id, turn_id, kind, state, attempt,
+        timeout_ms, created_at_ms, due_at_ms, until_ms, pool, claimed_by, error, body)
+    SELECT value->>0, value->>1, value->>2, value->>3, value->>4, value->>5, value->>6, value->>7, value->>8,
+        value->>9, value->>10, value->>11, cast(substr(?2, value->>12, value->>13) AS TEXT),
+        cast(substr(?2, value->>14, value->>15) AS TEXT), cast(substr(?2, value->>16, value->>17) AS TEXT),
+        cast(substr(?2, value->>18, value->>19) AS TEXT)
+    FROM json_each(?1) WHERE true
+    ON CONFLICT (namespace, operation_id) DO UPDATE SET state = excluded.state,
+        error = coalesce(excluded.error, operations.error),
+        claimed_by = CASE excluded.state WHEN 'running' THEN operations.claimed_by END,
+        until_ms = CASE excluded.state WHEN 'running' THEN operations.until_ms END
+    WHERE operations.state IN ('pending', 'running') AND excluded.state <> 'pending'";
+pub(super) const END_OPERATIONS: &str = "
+    UPDATE operations SET state = j.value->>2, claimed_by = NULL, until_ms = NULL FROM json_each(?1) AS j
+    WHERE operations.namespace = j.value->>0 AND operations.operation_id = j.value->>1
+        AND operations.state IN ('pending', 'running')";
+
+#[cfg(test)]
+pub(in super::super) const SQL: &[(&str, &str)] = &[
+    ("talk::find_forums", FIND_FORUMS),
+    ("talk::find_records", FIND_RECORDS),
+    ("talk::find_specs", FIND_SPECS),
+    ("talk::find_works", FIND_WORKS),
+    ("talk::open", OPEN),
+    ("talk::tag", TAG),
+    ("talk::join", JOIN),
+    ("talk::log", LOG),
+    ("talk::move_ends", MOVE_ENDS),
+    ("talk::put_turns", PUT_TURNS),
+    ("talk::put_operations", PUT_OPERATIONS),
+    ("talk::end_operations", END_OPERATIONS),
+];

@@ -1,0 +1,117 @@
+//! What the turns of conversations ask for: their contexts, the replies of models, the end of
+//! extractions. Everything else goes on to the effects it stands before.
+
+mod assemble;
+mod chat;
+mod persona;
+mod stream;
+
+use std::collections::HashMap;
+use std::future::Future;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use domain::effect::{Effect, EffectCall, EffectFailure, Outcome, TalkWork};
+use domain::failure::Failure;
+use domain::ports::{Clock, Conversations, Definitions, Effects, Live, Models};
+use schemas::problem::Code;
+use serde_json::json;
+use tokio::sync::Notify;
+
+/// The ports it needs.
+#[derive(Clone)]
+pub struct TalkDeps {
+    pub conversations: Arc<dyn Conversations>,
+    pub definitions: Arc<dyn Definitions>,
+    pub models: Arc<dyn Models>,
+    pub live: Arc<dyn Live>,
+    pub clock: Arc<dyn Clock>,
+}
+
+/// [`Effects`] with those of conversations.
+pub struct Talking {
+    deps: TalkDeps,
+    others: Arc<dyn Effects>,
+    /// Calls of models that can be cut short, by their keys.
+    cuts: Mutex<HashMap<String, Arc<Notify>>>,
+}
+
+impl Talking {
+    pub fn new(deps: TalkDeps, others: Arc<dyn Effects>) -> Self {
+        Self { deps, others, cuts: Mutex::new(HashMap::new()) }
+    }
+
+    fn cuttable(&self, key: &str) -> Cuttable<'_> {
+        let notify = Arc::new(Notify::new());
+        self.cuts.lock().unwrap_or_else(PoisonError::into_inner).insert(key.to_owned(), notify.clone());
+        Cuttable { cuts: &self.cuts, key: key.to_owned(), notify }
+    }
+}
+
+/// A call that is known by its key for as long as it runs.
+struct Cuttable<'t> {
+    cuts: &'t Mutex<HashMap<String, Arc<Notify>>>,
+    key: String,
+    notify: Arc<Notify>,
+}
+
+impl Drop for Cuttable<'_> {
+    fn drop(&mut self) {
+        self.cuts.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.key);
+    }
+}
+
+#[async_trait]
+impl Effects for Talking {
+    async fn perform(&self, call: &EffectCall) -> Outcome {
+        let Effect::Talk(talk) = &call.effect else { return self.others.perform(call).await };
+        match &talk.what {
+            TalkWork::Assemble { settings, pending } => {
+                assemble::assemble(&self.deps, &call.session.namespace, talk, settings, pending).await
+            }
+            TalkWork::Chat { number, without_tools } => {
+                let cuttable = self.cuttable(&call.key);
+                let place = (&call.session.namespace, &call.session.session_id);
+                chat::chat(&self.deps, place, talk, *number, *without_tools, &cuttable.notify).await
+            }
+            TalkWork::Extract => Outcome::Ok(json!({"written": 0})),
+        }
+    }
+
+    fn cut(&self, key: &str) {
+        let cuts = self.cuts.lock().unwrap_or_else(PoisonError::into_inner);
+        match cuts.get(key) {
+            Some(notify) => notify.notify_one(),
+            None => self.others.cut(key),
+        }
+    }
+
+    fn provider(&self) -> String {
+        self.others.provider()
+    }
+}
+
+/// Reads what a turn cannot do without, for as long as the store is away: that is nothing to fail a
+/// turn for. Dropping the future ends it.
+async fn stored<T, F: Future<Output = Result<T, Failure>>>(read: impl Fn() -> F) -> Result<T, Outcome> {
+    let mut attempt = 0;
+    loop {
+        match read().await {
+            Ok(value) => return Ok(value),
+            Err(failure) if failure.retriable => {
+                attempt += 1;
+                if attempt == 1 {
+                    tracing::warn!(%failure, "cannot read what a turn needs; will go on trying");
+                }
+                let wait = domain::retry::STORE.delay_ms(attempt).unwrap_or(1_000);
+                tokio::time::sleep(Duration::from_millis(wait)).await;
+            }
+            Err(failure) => return Err(failed(Code::Internal, failure.to_string())),
+        }
+    }
+}
+
+fn failed(code: Code, message: impl Into<String>) -> Outcome {
+    Outcome::Failed(EffectFailure { code, message: message.into(), retriable: false, may_have_happened: false })
+}

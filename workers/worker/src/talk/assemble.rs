@@ -1,0 +1,174 @@
+//! Gathers what a turn's context is made of. The built-in strategy: what the agent is, what was said
+//! in the recent turns, and what goes on beside.
+
+use domain::converse::{Gathered, Settings, TurnSnapshot, assemble as build};
+use domain::effect::{Outcome, PendingView, TalkCall};
+use domain::ports::{LogQuery, TurnQuery};
+use schemas::conversation::{LogKind, LogRow, Message, SenderType, Turn, TurnStatus};
+use schemas::id::{MessageId, Namespace};
+use schemas::json::Json;
+use schemas::limits::MODEL_REQUEST_BYTES_MAX;
+use schemas::problem::Code;
+use serde::Deserialize;
+
+use super::{TalkDeps, failed, persona, stored};
+
+/// Messages of one conversation that are looked at, newest first.
+const MESSAGES_MAX: usize = 1_000;
+/// Active turns whose messages are left to them.
+const ACTIVE_MAX: usize = 200;
+
+/// What the moniker says beside the session's settings.
+#[derive(Deserialize)]
+struct Asked {
+    #[serde(flatten)]
+    settings: Settings,
+    #[serde(default)]
+    notes: Vec<String>,
+    input_message_id: MessageId,
+}
+
+pub(super) async fn assemble(
+    deps: &TalkDeps,
+    namespace: &Namespace,
+    talk: &TalkCall,
+    settings: &Json,
+    pending: &[PendingView],
+) -> Outcome {
+    match gather(deps, namespace, talk, settings, pending).await {
+        Ok(gathered) => match serde_json::to_value(build(&gathered)) {
+            Ok(assembly) => Outcome::Ok(assembly),
+            Err(error) => failed(Code::Internal, error.to_string()),
+        },
+        Err(outcome) => outcome,
+    }
+}
+
+async fn gather(
+    deps: &TalkDeps,
+    namespace: &Namespace,
+    talk: &TalkCall,
+    settings: &Json,
+    pending: &[PendingView],
+) -> Result<Gathered, Outcome> {
+    let asked: Asked = settings.to().map_err(|error| failed(Code::Internal, error.to_string()))?;
+    let resolved = persona::resolve(deps, namespace, &talk.agent, &asked.settings).await?;
+    let recent_limit = usize::try_from(resolved.persona.recent_turns_limit).unwrap_or(usize::MAX);
+    let turns = turns(deps, namespace, talk, None, recent_limit.saturating_add(1)).await?;
+    let active = turns_in_work(deps, namespace, talk).await?;
+    let history = history(deps, namespace, talk, recent_limit).await?;
+    let input = input(deps, namespace, talk, &history, &asked.input_message_id).await?;
+    Ok(Gathered {
+        agent: talk.agent.clone(),
+        agent_name: resolved.name,
+        persona: resolved.persona,
+        target: resolved.target,
+        parameters: resolved.parameters,
+        model_max_tokens: resolved.model_max_tokens,
+        tools: resolved.tools,
+        history,
+        input,
+        in_work: active,
+        recent: turns.iter().rev().filter(|turn| turn.turn_id != talk.turn).map(snapshot).collect(),
+        blocks: Vec::new(),
+        found: Vec::new(),
+        pending: pending.iter().filter(|one| one.turn_id != talk.turn).cloned().collect(),
+        notes: asked.notes,
+    })
+}
+
+fn snapshot(turn: &Turn) -> TurnSnapshot {
+    TurnSnapshot { turn_id: turn.turn_id.clone(), status: turn.status.as_str().to_owned(), moves: turn.moves }
+}
+
+async fn turns(
+    deps: &TalkDeps,
+    namespace: &Namespace,
+    talk: &TalkCall,
+    status: Option<TurnStatus>,
+    limit: usize,
+) -> Result<Vec<Turn>, Outcome> {
+    let query = TurnQuery {
+        namespace: namespace.clone(),
+        conversation_id: Some(talk.conversation.clone()),
+        session_id: None,
+        status,
+        after: None,
+        descending: true,
+        limit,
+    };
+    stored(|| deps.conversations.turns(&query)).await
+}
+
+/// Inputs of other turns that are being answered.
+async fn turns_in_work(deps: &TalkDeps, namespace: &Namespace, talk: &TalkCall) -> Result<Vec<MessageId>, Outcome> {
+    let active = turns(deps, namespace, talk, Some(TurnStatus::Active), ACTIVE_MAX).await?;
+    let others = active.into_iter().filter(|turn| turn.turn_id != talk.turn && turn.agent_id == talk.agent);
+    Ok(others.map(|turn| turn.input_message_id).collect())
+}
+
+/// The messages since the `recent`th last of a user, oldest first, or since the newest summary.
+async fn history(
+    deps: &TalkDeps,
+    namespace: &Namespace,
+    talk: &TalkCall,
+    recent: usize,
+) -> Result<Vec<LogRow>, Outcome> {
+    let query = LogQuery {
+        namespace: namespace.clone(),
+        conversation_id: talk.conversation.clone(),
+        kinds: vec![LogKind::Message, LogKind::Summary],
+        turn_id: None,
+        after: 0,
+        before: None,
+        since_ms: None,
+        descending: true,
+        limit: MESSAGES_MAX,
+        bytes: MODEL_REQUEST_BYTES_MAX,
+    };
+    let newest_first = stored(|| deps.conversations.log(&query)).await?;
+    let mut left = recent.saturating_add(1);
+    let mut kept = Vec::with_capacity(newest_first.len());
+    for row in newest_first {
+        let message = row.record.body.to::<Message>().ok();
+        let is_input = message.is_some_and(|message| message.sender_type == SenderType::User);
+        if is_input && left == 0 {
+            break;
+        }
+        left = left.saturating_sub(usize::from(is_input));
+        kept.push(row);
+    }
+    kept.reverse();
+    Ok(kept)
+}
+
+/// The message that started the turn. It is old when much was said while the turn was queued.
+async fn input(
+    deps: &TalkDeps,
+    namespace: &Namespace,
+    talk: &TalkCall,
+    history: &[LogRow],
+    id: &MessageId,
+) -> Result<Message, Outcome> {
+    let read = |rows: &[LogRow]| {
+        let row = rows.iter().find(|row| row.record.id == id.as_str())?;
+        row.record.body.to::<Message>().ok()
+    };
+    if let Some(message) = read(history) {
+        return Ok(message);
+    }
+    let query = LogQuery {
+        namespace: namespace.clone(),
+        conversation_id: talk.conversation.clone(),
+        kinds: vec![LogKind::Message],
+        turn_id: Some(talk.turn.clone()),
+        after: 0,
+        before: None,
+        since_ms: None,
+        descending: false,
+        limit: 10,
+        bytes: MODEL_REQUEST_BYTES_MAX,
+    };
+    let rows = stored(|| deps.conversations.log(&query)).await?;
+    read(&rows).ok_or_else(|| failed(Code::Internal, format!("the message {id} that started the turn is not found")))
+}

@@ -1,0 +1,185 @@
+//! Who an agent is: its persona, its model and its tools, as they are defined now.
+
+use domain::chat::{ModelProfile, ModelTarget, Parameters, Prices};
+use domain::converse::Settings;
+use domain::effect::Outcome;
+use domain::ports::{DefinitionKey, DefinitionRow};
+use domain::tool::{self, ResolvedTool, Target};
+use schemas::definition::{self, ActionDef, Agent, DefinitionKind, Persona, PersonaBody, TargetType, Task, Tool};
+use schemas::id::{AgentId, DefinitionId, Namespace};
+use schemas::problem::Code;
+use serde::de::DeserializeOwned;
+use serde_json::json;
+
+use super::{TalkDeps, failed, stored};
+
+/// An agent with everything that was resolved for it.
+pub(super) struct Resolved {
+    pub name: String,
+    pub persona: PersonaBody,
+    pub target: ModelTarget,
+    pub parameters: Parameters,
+    pub model_max_tokens: u64,
+    pub tools: Vec<ResolvedTool>,
+}
+
+/// A model whose window is not known.
+const WINDOW_TOKENS: u64 = 200_000;
+
+pub(super) async fn resolve(
+    deps: &TalkDeps,
+    namespace: &Namespace,
+    agent: &AgentId,
+    settings: &Settings,
+) -> Result<Resolved, Outcome> {
+    let find = Find { deps, namespace };
+    let (name, mut persona, is_defined) = match find.agent(agent).await? {
+        Some(defined) => {
+            let persona = find.persona(&defined).await?;
+            (defined.name, persona, true)
+        }
+        None => (agent.to_string(), nobody(), false),
+    };
+    settings.apply_to(&mut persona);
+    let wanted = settings.model_profile.clone().or_else(|| is_defined.then(|| persona.model_profile_id.to_string()));
+    let (target, parameters, model_max_tokens) = find.model(wanted.as_deref()).await?;
+    let mut ids: Vec<DefinitionId> = persona.tool_ids.clone();
+    let more = settings.tool_ids.iter().flatten().filter_map(|id| DefinitionId::parse(id).ok());
+    ids.extend(more);
+    let mut tools = Vec::with_capacity(ids.len());
+    for id in ids {
+        tools.push(find.tool(&id).await?);
+    }
+    Ok(Resolved { name, persona, target, parameters, model_max_tokens, tools })
+}
+
+/// For sessions whose agent is not defined.
+fn nobody() -> PersonaBody {
+    let body = json!({
+        "system_prompt": "You are a helpful assistant. Answer briefly, and say so when you do not know.",
+        "model_profile_id": "default",
+    });
+    serde_json::from_value(body).expect("a persona with its needed fields")
+}
+
+struct Find<'d> {
+    deps: &'d TalkDeps,
+    namespace: &'d Namespace,
+}
+
+impl Find<'_> {
+    async fn agent(&self, agent: &AgentId) -> Result<Option<Agent>, Outcome> {
+        let Ok(id) = DefinitionId::parse(agent.as_str()) else { return Ok(None) };
+        Ok(self.newest::<Agent>(DefinitionKind::Agent, &id).await?.map(|(agent, _)| agent))
+    }
+
+    async fn persona(&self, agent: &Agent) -> Result<PersonaBody, Outcome> {
+        if let Some(inline) = &agent.persona_inline {
+            return Ok(inline.body.clone());
+        }
+        let Some(reference) = &agent.persona_ref else {
+            return Err(failed(Code::DefinitionInvalid, format!("agent {} has no persona", agent.id)));
+        };
+        let id = &reference.persona_id;
+        let found = match reference.version {
+            Some(version) => self.at::<Persona>(DefinitionKind::Persona, id, version).await?,
+            None => self.newest::<Persona>(DefinitionKind::Persona, id).await?.map(|(persona, _)| persona),
+        };
+        found.map(|persona| persona.body).ok_or_else(|| {
+            failed(Code::DefinitionNotFound, format!("persona {id} of agent {} does not exist; define it", agent.id))
+        })
+    }
+
+    /// A model profile that is defined, or else one of the configuration.
+    async fn model(&self, wanted: Option<&str>) -> Result<(ModelTarget, Parameters, u64), Outcome> {
+        let Some(wanted) = wanted else { return Ok((ModelTarget::Default, Parameters::default(), WINDOW_TOKENS)) };
+        let defined = match DefinitionId::parse(wanted) {
+            Ok(id) => self.newest::<definition::ModelProfile>(DefinitionKind::ModelProfile, &id).await?,
+            Err(_) => None,
+        };
+        let Some((profile, _)) = defined else {
+            return Ok((ModelTarget::Named(wanted.to_owned()), Parameters::default(), WINDOW_TOKENS));
+        };
+        let window = profile.model_max_tokens;
+        Ok((ModelTarget::Profile(Box::new(model_of(profile))), Parameters::default(), window))
+    }
+
+    async fn tool(&self, id: &DefinitionId) -> Result<ResolvedTool, Outcome> {
+        let Some((tool, version)) = self.newest::<Tool>(DefinitionKind::Tool, id).await? else {
+            return Err(failed(Code::DefinitionNotFound, format!("tool {id} does not exist; define it")));
+        };
+        let target = tool.target_id.clone();
+        match tool.target_type {
+            TargetType::Workflow => Ok(tool::resolve(tool, version, Target::Nothing)),
+            TargetType::Agent => {
+                let agent = self.newest::<Agent>(DefinitionKind::Agent, &target).await?;
+                let target = agent.map_or(Target::Nothing, |(_, version)| Target::Agent { version });
+                Ok(tool::resolve(tool, version, target))
+            }
+            TargetType::Task => self.task(tool, version, &target).await,
+        }
+    }
+
+    async fn task(&self, tool: Tool, version: u64, target: &DefinitionId) -> Result<ResolvedTool, Outcome> {
+        let Some((task, task_version)) = self.newest::<Task>(DefinitionKind::Task, target).await? else {
+            return Ok(tool::resolve(tool, version, Target::Nothing));
+        };
+        let action = match tool::action_of(&task) {
+            Err(_) => None,
+            Ok((id, None)) => self.newest::<ActionDef>(DefinitionKind::ActionDef, &id).await?,
+            Ok((id, Some(pinned))) => {
+                let found = self.at::<ActionDef>(DefinitionKind::ActionDef, &id, pinned).await?;
+                found.map(|action| (action, pinned))
+            }
+        };
+        let action = action.as_ref().map(|(action, version)| (action, *version));
+        Ok(tool::resolve(tool, version, Target::Task { task: &task, version: task_version, action }))
+    }
+
+    async fn newest<T: DeserializeOwned>(
+        &self,
+        kind: DefinitionKind,
+        id: &DefinitionId,
+    ) -> Result<Option<(T, u64)>, Outcome> {
+        let key: DefinitionKey = (kind, id.clone());
+        let row = stored(|| self.deps.definitions.definition(self.namespace, &key)).await?;
+        row.map(|row| Ok((read(&row)?, row.version))).transpose()
+    }
+
+    async fn at<T: DeserializeOwned>(
+        &self,
+        kind: DefinitionKind,
+        id: &DefinitionId,
+        version: u64,
+    ) -> Result<Option<T>, Outcome> {
+        let key: DefinitionKey = (kind, id.clone());
+        let row = stored(|| self.deps.definitions.definition_at(self.namespace, &key, version)).await?;
+        row.map(|row| read(&row)).transpose()
+    }
+}
+
+fn read<T: DeserializeOwned>(row: &DefinitionRow) -> Result<T, Outcome> {
+    let parsed = row.content.to::<T>();
+    parsed.map_err(|error| failed(Code::DefinitionInvalid, format!("definition {} cannot be read: {error}", row.id)))
+}
+
+fn model_of(profile: definition::ModelProfile) -> ModelProfile {
+    let parameters = profile.parameters;
+    ModelProfile {
+        provider: profile.provider,
+        model: profile.model_id,
+        parameters: Parameters {
+            max_tokens: Some(u32::try_from(parameters.max_tokens).unwrap_or(u32::MAX)),
+            temperature: parameters.temperature,
+            top_p: parameters.top_p,
+            stop_sequences: parameters.stop_sequences,
+            extra: profile.execution_config,
+            ..Parameters::default()
+        },
+        prices: Prices {
+            cost_per_1k_input_tokens: Some(profile.cost_per_1k_input_tokens),
+            cost_per_1k_output_tokens: Some(profile.cost_per_1k_output_tokens),
+            ..Prices::default()
+        },
+    }
+}
