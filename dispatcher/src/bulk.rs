@@ -2,19 +2,24 @@
 
 use domain::action::{self, bulk, lift};
 use domain::ports::{SessionQuery, Verdict};
+use futures::{StreamExt, TryStreamExt, stream};
 use host::trace;
 use schemas::action::NewAction;
 use schemas::api::{BulkAnswer, BulkBody, BulkRefusal};
 use schemas::id::{ActionId, SessionId};
 use schemas::limits::{ACCEPT_BATCH_MAX, PAGE_MAX};
-use schemas::problem::Problem;
+use schemas::problem::{Code, Problem};
 use schemas::session::SessionRow;
+use schemas::telemetry::metric;
 use serde_json::{Value, json};
 
 use crate::answer::Answer;
 use crate::caller::Caller;
 use crate::gateway::Gateway;
 use crate::submit;
+
+/// Members that are looked at together.
+const CHECKS_MAX: usize = 16;
 
 /// Runs a checked bulk action. The id of each member's action is derived from `key` and its
 /// session, so a repeat after a failure half-way acts on nobody twice.
@@ -51,16 +56,28 @@ async fn accept(
     rows: &[SessionRow],
     answer: &mut BulkAnswer,
 ) -> Answer<()> {
-    let mut members = Vec::with_capacity(rows.len());
+    let mut checks = Vec::with_capacity(rows.len());
     for row in rows {
-        members.push(member(gateway, caller, key, body, &row.key.session_id)?);
+        checks.push(checked(gateway, row, member(gateway, caller, key, body, &row.key.session_id)?));
+    }
+    // In the order of the rows, some at a time: each may ask the ledger how much waits.
+    let checked: Vec<Checked<'_>> = stream::iter(checks).buffered(CHECKS_MAX).try_collect().await?;
+    let (mut taken, mut members) = (Vec::with_capacity(rows.len()), Vec::with_capacity(rows.len()));
+    for (row, member) in checked {
+        match member {
+            Ok(action) => {
+                taken.push(row);
+                members.push(action);
+            }
+            Err((code, detail)) => refuse(answer, row, code, detail),
+        }
     }
     if members.is_empty() {
         return Ok(());
     }
     let begun = trace::begin();
     let verdicts = gateway.ledger.accept(members).await?;
-    for (row, verdict) in rows.iter().zip(verdicts) {
+    for (row, verdict) in taken.into_iter().zip(verdicts) {
         match verdict {
             Verdict::Accepted(new) => {
                 answer.accepted += 1;
@@ -68,16 +85,29 @@ async fn accept(
                 submit::publish(gateway, new.action).await;
             }
             Verdict::Repeated(_) => answer.accepted += 1,
-            Verdict::Refused(refusal) if answer.refused.len() < PAGE_MAX => answer.refused.push(BulkRefusal {
-                session_id: row.key.session_id.clone(),
-                code: refusal.code,
-                detail: submit::with_remedy(refusal.code, &refusal.detail),
-            }),
-            // The list is bounded; `matched` and `accepted` still tell how many there are.
-            Verdict::Refused(_) => {}
+            Verdict::Refused(refusal) => {
+                refuse(answer, row, refusal.code, submit::with_remedy(refusal.code, &refusal.detail));
+            }
         }
     }
     Ok(())
+}
+
+/// A member, and its action or why there is none.
+type Checked<'r> = (&'r SessionRow, Result<NewAction, (Code, String)>);
+
+/// What a single action would be refused for before it comes to the ledger, a member is as well.
+async fn checked<'r>(gateway: &Gateway, row: &'r SessionRow, new: NewAction) -> Answer<Checked<'r>> {
+    let objection = submit::objection(gateway, row, &new).await?;
+    Ok((row, objection.map_or(Ok(new), Err)))
+}
+
+/// The list is bounded; `matched` and `accepted` still tell how many there are.
+fn refuse(answer: &mut BulkAnswer, row: &SessionRow, code: Code, detail: String) {
+    metrics::counter!(metric::ACTIONS_REFUSED, "code" => code.as_str()).increment(1);
+    if answer.refused.len() < PAGE_MAX {
+        answer.refused.push(BulkRefusal { session_id: row.key.session_id.clone(), code, detail });
+    }
 }
 
 fn member(

@@ -167,9 +167,24 @@ pub fn with_remedy(code: Code, detail: &str) -> String {
 
 /// What is refused before the ledger sees it.
 pub async fn check(gateway: &Gateway, new: &NewAction) -> Answer<()> {
-    check_input(gateway, new).await?;
     check_result(gateway, new).await?;
-    check_guidance(gateway, new).await
+    if !matches!(new.kind, ActionType::Input | ActionType::Interrupt) {
+        return Ok(());
+    }
+    let Some(row) = target(gateway, new).await? else { return Ok(()) };
+    match objection(gateway, &row, new).await? {
+        Some((code, detail)) => Err(Refused::new(code, detail)),
+        None => Ok(()),
+    }
+}
+
+/// Why an action for the session of `row` is not even offered to the ledger, if it is not.
+pub async fn objection(gateway: &Gateway, row: &SessionRow, new: &NewAction) -> Answer<Option<(Code, String)>> {
+    match new.kind {
+        ActionType::Input => Ok(object_to_input(row, new)),
+        ActionType::Interrupt => object_to_guidance(gateway, row, new).await,
+        _ => Ok(None),
+    }
 }
 
 /// What a person was asked is answered where the answer is bound to the arguments, and nowhere else.
@@ -192,37 +207,33 @@ async fn check_result(gateway: &Gateway, new: &NewAction) -> Answer<()> {
 
 /// Input that the moniker would never take is refused here, where somebody reads the answer. All
 /// that is wrong with the target is the ledger's to say, because it records it.
-async fn check_input(gateway: &Gateway, new: &NewAction) -> Answer<()> {
-    if new.kind != ActionType::Input {
-        return Ok(());
-    }
-    let Some(row) = target(gateway, new).await? else { return Ok(()) };
+fn object_to_input(row: &SessionRow, new: &NewAction) -> Option<(Code, String)> {
     let right_agent = new.agent_id.as_ref().is_none_or(|agent| *agent == row.agent_id);
     let takes = moniker::find(&row.spec.moniker).is_none_or(|moniker| moniker.takes_input());
     if takes || !right_agent || row.head.status.is_at_rest() {
-        return Ok(());
+        return None;
     }
     let (session, moniker) = (&row.key.session_id, &row.spec.moniker);
     let detail = format!("{session} runs {moniker}, which takes no input. Send it guidance with interrupt instead.");
-    Err(Refused::new(Code::InputNotTaken, detail))
+    Some((Code::InputNotTaken, detail))
 }
 
 /// Guidance waits in the control lane, one a step. More of it than an owner holds in memory would
 /// hide the pause or resume behind it, so it is refused while that much waits; a repeat is not.
-async fn check_guidance(gateway: &Gateway, new: &NewAction) -> Answer<()> {
-    if new.kind != ActionType::Interrupt {
-        return Ok(());
+async fn object_to_guidance(gateway: &Gateway, row: &SessionRow, new: &NewAction) -> Answer<Option<(Code, String)>> {
+    // A count reads no payloads, and most sessions have next to nothing waiting.
+    if gateway.ledger.pending_count(&row.key).await? < GUIDANCE_WAITING_MAX as u64 {
+        return Ok(None);
     }
-    let Some(row) = target(gateway, new).await? else { return Ok(()) };
     let waiting = gateway.ledger.pending(&row.key, Lane::Control, 0, GUIDANCE_WAITING_MAX).await?;
     if waiting.actions.len() < GUIDANCE_WAITING_MAX
         || gateway.ledger.action(&new.namespace, &new.action_id).await?.is_some()
     {
-        return Ok(());
+        return Ok(None);
     }
     let session = &row.key.session_id;
     let detail = format!("{GUIDANCE_WAITING_MAX} control actions wait for {session}. Send this one again later.");
-    Err(Refused::new(Code::TooManyRequests, detail))
+    Ok(Some((Code::TooManyRequests, detail)))
 }
 
 async fn target(gateway: &Gateway, new: &NewAction) -> Answer<Option<SessionRow>> {

@@ -80,6 +80,12 @@ TABLE conversations WITH (fillfactor=80, autovacuum_vacuum_scale_factor=0.05)
   CREATE INDEX conversations_listed ON conversations USING btree (namespace, created_at_ms DESC, conversation_id DESC) WHERE (visibility = 'listed'::text)
   CREATE INDEX conversations_newest ON conversations USING btree (namespace, created_at_ms DESC, conversation_id DESC)
   CREATE INDEX conversations_of_subject ON conversations USING btree (namespace, subject_id, created_at_ms DESC, conversation_id DESC) WHERE (subject_id IS NOT NULL)
+TABLE blobs
+  namespace text COLLATE "C" NOT NULL
+  blob_id text COLLATE "C" NOT NULL
+  content text NOT NULL
+  created_at_ms bigint NOT NULL
+  PRIMARY KEY (namespace, blob_id)
 TABLE definition_versions
   namespace text COLLATE "C" NOT NULL
   kind text COLLATE "C" NOT NULL
@@ -123,6 +129,34 @@ TABLE journal WITH (autovacuum_vacuum_scale_factor=0.05, autovacuum_vacuum_cost_
   body text NOT NULL
   PRIMARY KEY (shard, seq)
   CREATE INDEX journal_of_session ON journal USING btree (namespace, session_id, last_offset, seq)
+TABLE memories
+  namespace text COLLATE "C" NOT NULL
+  agent_id text COLLATE "C" NOT NULL
+  id text COLLATE "C" NOT NULL
+  version bigint NOT NULL
+  label text COLLATE "C"
+  tier text COLLATE "C" NOT NULL
+  type text COLLATE "C" NOT NULL
+  significance double precision NOT NULL
+  metadata text NOT NULL
+  content text NOT NULL
+  content_ref text COLLATE "C"
+  content_hash bytea NOT NULL
+  body_hash bytea NOT NULL
+  embedding bytea
+  embedding_model text COLLATE "C"
+  created_at_ms bigint NOT NULL
+  updated_at_ms bigint NOT NULL
+  deleted_at_ms bigint
+  CHECK ((length(body_hash) = 32))
+  CHECK (((embedding IS NULL) = (embedding_model IS NULL)))
+  CHECK ((length(content_hash) = 32))
+  PRIMARY KEY (namespace, agent_id, id)
+  CHECK ((version > 0))
+  CREATE UNIQUE INDEX memories_label ON memories USING btree (namespace, agent_id, label) WHERE (label IS NOT NULL)
+  CREATE INDEX memories_recent ON memories USING btree (namespace, agent_id, updated_at_ms DESC, id DESC) WHERE (deleted_at_ms IS NULL)
+  CREATE INDEX memories_tier ON memories USING btree (namespace, agent_id, tier, updated_at_ms DESC, id DESC) WHERE (deleted_at_ms IS NULL)
+  CREATE INDEX memories_type ON memories USING btree (namespace, agent_id, type, updated_at_ms DESC, id DESC) WHERE (deleted_at_ms IS NULL)
 TABLE meta
   id integer NOT NULL
   shards integer NOT NULL

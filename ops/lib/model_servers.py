@@ -4,15 +4,16 @@
 # when the process PARENT has gone (0: never). What they answer to which words is below.
 
 import asyncio
-import os
 import sys
-import threading
-import time
 
 import uvicorn
 from llm_mock_api.mock_server import MockServer, MockServerOptions
 from llm_mock_api.types.reply import ErrorReply, ReplyObject, ToolCall, Usage
 from llmock.main import create_app
+
+# Nothing compiled is left beside the sources.
+sys.dont_write_bytecode = True
+from served import announce, end_with
 
 RULES = {
     "think": ReplyObject(text="Größe: 42 🦀", reasoning="Let me count.", usage=Usage(input=11, output=7)),
@@ -26,17 +27,6 @@ RULES = {
     "too fast": ReplyObject(error=ErrorReply(status=429, message="slow down")),
     "no key": ReplyObject(error=ErrorReply(status=401, message="who are you?", type="authentication_error")),
 }
-
-
-def watch(parent, directory):
-    while os.path.exists(f"/proc/{parent}"):
-        time.sleep(1)
-    try:
-        for name in ("models.env", "models.pid", "models.log"):
-            os.unlink(os.path.join(directory, name))
-        os.rmdir(directory)
-    finally:
-        os._exit(0)
 
 
 async def serve(app):
@@ -62,12 +52,8 @@ async def main():
     ruled.fallback("unheard of")
     await ruled.start()
     lines = {"LLMOCK_URL": faulty, "LLM_MOCK_API_URL": ruled.url}
-    fresh = f"{env_file}.new"
-    with open(fresh, "w") as file:
-        file.writelines(f"export {name}={value}\n" for name, value in lines.items())
-    os.rename(fresh, env_file)
-    if parent:
-        threading.Thread(target=watch, args=(parent, os.path.dirname(env_file)), daemon=True).start()
+    announce(env_file, lines)
+    end_with(parent, env_file)
     await task
 
 

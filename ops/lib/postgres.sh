@@ -45,7 +45,11 @@ postgres_forget_the_dead() {
 }
 
 postgres_launch() {
-    local user="$1" home="$dir/postgres" socket="$dir/postgres"
+    local user="$1" home="$dir/postgres" socket="$dir/postgres" tls=()
+    if wants_tls; then
+        tls_key "$user" "$home/tls.key"
+        tls=(-c ssl=on -c ssl_cert_file="$dir/tls/server.pem" -c ssl_key_file="$home/tls.key")
+    fi
     # The address of a Unix socket holds 107 characters. TCP does without.
     [ ${#socket} -le 90 ] || socket=""
     # Durability as PostgreSQL has it by default, said here because measurements rely on it.
@@ -54,7 +58,7 @@ postgres_launch() {
         -c listen_addresses=127.0.0.1 -c port="$(setting POSTGRES_PORT)" \
         -c unix_socket_directories="$socket" \
         -c fsync=on -c synchronous_commit=on -c full_page_writes=on \
-        -c shared_buffers=256MB -c max_connections=100
+        -c shared_buffers=256MB -c max_connections=100 "${tls[@]}"
 }
 
 postgres_ready() { pg_isready -q -h 127.0.0.1 -p "$(setting POSTGRES_PORT)" -t 2; }
@@ -63,5 +67,8 @@ postgres_ready() { pg_isready -q -h 127.0.0.1 -p "$(setting POSTGRES_PORT)" -t 2
 postgres_end() { end_tree INT "$1" 30; }
 
 postgres_env() {
-    echo "STEPFLEET_DATABASE_URL=postgres://stepfleet:$(setting POSTGRES_PASSWORD)@127.0.0.1:$(setting POSTGRES_PORT)/stepfleet"
+    local url
+    url="postgres://stepfleet:$(setting POSTGRES_PASSWORD)@127.0.0.1:$(setting POSTGRES_PORT)/stepfleet"
+    echo "STEPFLEET_DATABASE_URL=$url"
+    ! wants_tls || echo "POSTGRES_TLS_URL='$url?sslmode=verify-full&sslrootcert=$dir/tls/ca.pem'"
 }

@@ -1,7 +1,7 @@
 # A private RabbitMQ node in $dir/rabbitmq, with a port mapper (epmd) of its own. Sourced by
 # `ops/services`, not run.
 
-rabbitmq_ports=(AMQP_PORT RABBITMQ_DIST_PORT RABBITMQ_EPMD_PORT)
+rabbitmq_ports=(AMQP_PORT AMQPS_PORT RABBITMQ_DIST_PORT RABBITMQ_EPMD_PORT)
 rabbitmq_bin=/usr/lib/rabbitmq/bin
 
 rabbitmq_install() {
@@ -29,8 +29,18 @@ rabbitmq_prepare() {
 		log.console.level = info
 		log.file = false
 		EOF
+        ! wants_tls || cat >>"$home/rabbitmq.conf" <<-EOF
+		listeners.ssl.local = 127.0.0.1:$(setting AMQPS_PORT)
+		ssl_options.cacertfile = $dir/tls/ca.pem
+		ssl_options.certfile = $dir/tls/server.pem
+		ssl_options.keyfile = $home/tls.key
+		# Clients have a password.
+		ssl_options.verify = verify_none
+		ssl_options.fail_if_no_peer_cert = false
+		EOF
         echo '[].' >"$home/enabled_plugins"
     )
+    ! wants_tls || tls_key "$user" "$home/tls.key"
     for file in rabbitmq.conf enabled_plugins; do
         give "$user" "$home/$file"
     done
@@ -86,7 +96,10 @@ rabbitmq_end() {
 }
 
 rabbitmq_env() {
-    echo "STEPFLEET_AMQP_URL=amqp://stepfleet:$(setting AMQP_PASSWORD)@127.0.0.1:$(setting AMQP_PORT)/%2f"
+    local account
+    account="stepfleet:$(setting AMQP_PASSWORD)@127.0.0.1"
+    echo "STEPFLEET_AMQP_URL=amqp://$account:$(setting AMQP_PORT)/%2f"
+    ! wants_tls || echo "AMQPS_URL=amqps://$account:$(setting AMQPS_PORT)/%2f?cacertfile=$dir/tls/ca.pem"
 }
 
 # rabbitmq_ctl <arguments>: `rabbitmqctl` for this node.

@@ -9,11 +9,14 @@ import os
 import secrets
 import sys
 import threading
-import time
 import urllib.request
 
 from moto.server import DomainDispatcherApplication, create_backend_app
 from werkzeug.serving import WSGIRequestHandler, make_server
+
+# Nothing compiled is left beside the sources.
+sys.dont_write_bytecode = True
+from served import announce, end_with
 
 CARELESS = "careless"
 
@@ -30,17 +33,6 @@ def careless(app):
         return app(environ, start_response)
 
     return serve
-
-
-def watch(parent, directory):
-    while os.path.exists(f"/proc/{parent}"):
-        time.sleep(1)
-    try:
-        for name in ("s3.env", "s3.pid", "s3.log"):
-            os.unlink(os.path.join(directory, name))
-        os.rmdir(directory)
-    finally:
-        os._exit(0)
 
 
 def main():
@@ -62,12 +54,8 @@ def main():
         "AWS_ACCESS_KEY_ID": secrets.token_hex(10),
         "AWS_SECRET_ACCESS_KEY": secrets.token_hex(20),
     }
-    fresh = f"{env_file}.new"
-    with open(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
-        file.writelines(f"export {name}={value}\n" for name, value in lines.items())
-    os.rename(fresh, env_file)
-    if parent:
-        threading.Thread(target=watch, args=(parent, os.path.dirname(env_file)), daemon=True).start()
+    announce(env_file, lines)
+    end_with(parent, env_file)
 
 
 main()

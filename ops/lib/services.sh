@@ -129,6 +129,7 @@ write_env() {
     for service in postgres rabbitmq; do
         ! exists "$service" || "${service}_env"
     done >"$dir/env.new"
+    ! wants_tls || echo "TLS_STRANGER=$dir/tls/stranger.pem" >>"$dir/env.new"
     chmod 600 "$dir/env.new"
     mv "$dir/env.new" "$dir/env"
 }

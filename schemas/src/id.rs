@@ -140,9 +140,23 @@ id_type!(
     DefinitionId
 );
 id_type!(
+    /// Something that an agent remembers; unique among the memories of its agent.
+    MemoryId
+);
+id_type!(
     /// One process start of a worker. A restart is another worker (DESIGN 4).
     WorkerId
 );
+
+impl SessionId {
+    /// Names that stand in the place of a session's id in the paths of the API: a session of such a
+    /// name could never be read.
+    pub const RESERVED: &[&str] = &["bulk"];
+
+    pub fn is_reserved(&self) -> bool {
+        Self::RESERVED.contains(&self.as_str())
+    }
+}
 
 impl Namespace {
     /// The namespace of a fresh installation.

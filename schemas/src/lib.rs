@@ -11,6 +11,7 @@ pub mod hint;
 pub mod id;
 pub mod json;
 pub mod limits;
+pub mod memory;
 pub mod problem;
 pub mod record;
 pub mod request;

@@ -42,6 +42,8 @@ const _: () = assert!(2 * GUIDANCE_WAITING_MAX <= INBOX_ACTIONS_MAX);
 pub const DELIVERIES_MAX: usize = 1024;
 /// Sessions that one worker keeps in memory.
 pub const LIVE_SESSIONS_MAX: usize = 16_384;
+/// Heavy decisions of one worker at a time, each on a thread of its own; more of them wait.
+pub const HEAVY_DECISIONS_MAX: usize = 4;
 /// An idle session leaves memory after this time.
 pub const IDLE_EVICT_MS: u64 = 5_000;
 
@@ -117,6 +119,12 @@ pub const STREAM_STALL_MS: u64 = 30_000;
 /// News of a conversation kept for a stream that is slow to take them; one that lags more is told
 /// so, and reads the log.
 pub const NEWS_KEPT_MAX: usize = 1_024;
+/// How long a client may take to send the head of a request, and how long a connection may stay
+/// without one. Bodies and answers have the bound of their request.
+pub const HEADER_READ_MS_MAX: u64 = 30_000;
+/// Open connections of the gateway; more wait to be let in.
+pub const CONNECTIONS_MAX: usize = 16_384;
+const _: () = assert!(STREAMS_MAX < CONNECTIONS_MAX);
 /// Longest handling of a request that is not a stream.
 pub const REQUEST_MS_MAX: u64 = 30_000;
 
@@ -215,8 +223,6 @@ pub const TAGS_MAX: usize = 32;
 pub const TAG_BYTES_MAX: usize = 128;
 /// Canonical JSON of `metadata` or `branch_context`.
 pub const METADATA_BYTES_MAX: usize = 64 << 10;
-/// Who takes part in a conversation, or did.
-pub const PARTICIPANTS_MAX: usize = 1_000;
 /// Agents and users that one request brings into a conversation.
 pub const NEW_PARTICIPANTS_MAX: usize = 64;
 /// Messages that a conversation begins with.
@@ -232,3 +238,50 @@ pub const REPLY_REACH_MAX: usize = 4_000;
 /// Active turns of one conversation that a stream follows.
 pub const TURNS_FOLLOWED_MAX: usize = 256;
 const _: () = assert!(RESPONDERS_MAX <= ACCEPT_BATCH_MAX && RECIPIENTS_MAX <= PARTICIPANTS_MAX);
+/// Content of a memory that lies in its own row; what is larger overflows (SPEC W-MEM-02).
+pub const MEMORY_INLINE_BYTES_MAX: usize = 4_096;
+/// Content of one memory. About 1 KB is a good size; much more belongs into a document.
+pub const MEMORY_CONTENT_BYTES_MAX: usize = 256 << 10;
+const _: () = assert!(MEMORY_INLINE_BYTES_MAX <= MEMORY_CONTENT_BYTES_MAX);
+/// Metadata of one memory, as canonical JSON.
+pub const MEMORY_METADATA_BYTES_MAX: usize = 8 << 10;
+/// Room for the label of a compaction: a conversation's id, a time, and words around them.
+pub const MEMORY_LABEL_BYTES_MAX: usize = 256;
+pub const MEMORY_TYPE_BYTES_MAX: usize = 128;
+/// The text that a search looks for.
+pub const MEMORY_QUERY_BYTES_MAX: usize = 32 << 10;
+/// Different words of a search text that are looked for as words.
+pub const MEMORY_QUERY_TERMS_MAX: usize = 64;
+pub const MEMORY_HITS_DEFAULT: usize = 10;
+pub const MEMORY_HITS_MAX: usize = 100;
+pub const MEMORY_PAGE_DEFAULT: usize = 50;
+pub const MEMORY_PAGE_MAX: usize = 200;
+/// Memories that one search or list looks at: the newest of the agent. What lies beyond is still
+/// read by id and by label.
+pub const MEMORIES_SCANNED_MAX: usize = 50_000;
+/// Rows of a scan that are in memory at a time.
+pub const MEMORY_SCAN_PAGE: usize = 500;
+/// How often an update is tried that others keep overtaking.
+pub const MEMORY_UPDATE_TRIES_MAX: usize = 8;
+/// Blocks of core or of working memory that go into a request, and their bytes.
+pub const MEMORY_BLOCKS_MAX: usize = 64;
+pub const MEMORY_BLOCKS_BYTES_MAX: usize = 64 << 10;
+
+/// Of a longer text, so many characters from its beginning are embedded.
+pub const EMBEDDING_TEXT_CHARS_MAX: usize = 32_768;
+/// As above, for models behind an API: they take about 8,000 tokens, and a character may be one.
+pub const EMBEDDING_API_CHARS_MAX: usize = 8_000;
+/// Texts of one request to an embedding API.
+pub const EMBEDDING_BATCH_MAX: usize = 128;
+/// Texts of one call of an embedder.
+pub const EMBEDDING_TEXTS_MAX: usize = 2_048;
+/// Numbers of one vector.
+pub const EMBEDDING_DIMENSIONS_MAX: usize = 8_192;
+
+/// Messages that one compaction summarises: the oldest. The next one goes on from there.
+pub const COMPACT_MESSAGES_MAX: usize = 2_000;
+/// Of one message, so many characters are shown to the model that summarises.
+pub const COMPACT_MESSAGE_CHARS_MAX: usize = 8_000;
+/// Longest summary that is kept.
+pub const COMPACT_SUMMARY_BYTES_MAX: usize = 32 << 10;
+const _: () = assert!(COMPACT_SUMMARY_BYTES_MAX < MEMORY_CONTENT_BYTES_MAX);

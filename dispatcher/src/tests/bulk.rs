@@ -3,7 +3,7 @@
 use axum::body::Body;
 use axum::http::Method;
 use schemas::action::ActionType;
-use schemas::limits::ACCEPT_BATCH_MAX;
+use schemas::limits::{ACCEPT_BATCH_MAX, GUIDANCE_WAITING_MAX};
 use schemas::session::SessionStatus;
 use serde_json::{Value, json};
 
@@ -104,4 +104,44 @@ async fn wrong_bodies_are_refused() {
         bulk(&world, Some("a b"), json!({"action": "pause", "filter": {}})).await.refusal().1,
         ["Idempotency-Key"]
     );
+}
+
+#[tokio::test(start_paused = true)]
+async fn guidance_is_refused_where_too_much_of_it_waits_and_only_there() {
+    let world = World::new().await;
+    world.create("full", "a1", "count").await;
+    world.create("free", "a1", "count").await;
+    let guidance =
+        json!({"action": "interrupt", "filter": {"session_ids": ["full"]}, "payload": {"guidance": {"set": 5}}});
+    for n in 0..GUIDANCE_WAITING_MAX {
+        let key = format!("k{n}");
+        assert_eq!(bulk(&world, Some(&key), guidance.clone()).await.json()["accepted"], 1, "{n}");
+    }
+    let one = world.post("/api/sessions/full/interrupt", json!({"guidance": {"set": 5}})).await;
+    assert_eq!(one.problem(), "too_many_requests");
+
+    let all = json!({"action": "interrupt", "filter": {"agent_id": "a1"}, "payload": {"guidance": {"set": 5}}});
+    let answer = bulk(&world, Some("all"), all.clone()).await.json();
+    assert_eq!((&answer["matched"], &answer["accepted"]), (&json!(2), &json!(1)), "{answer}");
+    let refused = &answer["refused"];
+    assert_eq!((&refused[0]["session_id"], &refused[0]["code"]), (&json!("full"), &json!("too_many_requests")));
+    assert!(refused[0]["detail"].as_str().unwrap().contains("later"), "{refused}");
+    assert_eq!(refused.as_array().unwrap().len(), 1);
+    assert_eq!(bulk(&world, Some("all"), all).await.json(), answer, "a repeat is answered alike");
+    assert_eq!(bulk(&world, Some("k0"), guidance).await.json()["accepted"], 1, "a repeat of what waits is not refused");
+    let pause = json!({"action": "pause", "filter": {"agent_id": "a1"}});
+    assert_eq!(bulk(&world, None, pause).await.json()["accepted"], 2, "a pause is never held up by guidance");
+}
+
+#[tokio::test(start_paused = true)]
+async fn input_is_refused_for_sessions_that_take_none() {
+    let world = World::new().await;
+    world.create("takes", "a1", "echo").await;
+    world.create("refuses", "a1", "count").await;
+    let answer = bulk(&world, None, json!({"action": "input", "filter": {}, "payload": {"text": "hi"}})).await.json();
+    assert_eq!((&answer["matched"], &answer["accepted"]), (&json!(2), &json!(1)), "{answer}");
+    let refused = &answer["refused"][0];
+    assert_eq!((&refused["session_id"], &refused["code"]), (&json!("refuses"), &json!("input_not_taken")));
+    let inputs = world.store.all_actions().iter().filter(|rec| rec.kind == ActionType::Input).count();
+    assert_eq!(inputs, 1, "what is refused here leaves no row");
 }

@@ -4,7 +4,9 @@
 use std::any::Any;
 use std::sync::Arc;
 
-use domain::ports::{Commits, Conversations, Definitions, Journal, Leases, Ledger, Operations, Sessions, Tokens};
+use domain::ports::{
+    Commits, Conversations, Definitions, Journal, Leases, Ledger, Memories, Operations, Sessions, Tokens,
+};
 
 pub mod archive;
 pub mod build;
@@ -15,6 +17,7 @@ pub mod engine_store;
 pub mod journal;
 pub mod leases;
 pub mod ledger;
+pub mod memories;
 pub mod operations;
 pub mod queue;
 pub mod sessions;
@@ -37,6 +40,7 @@ pub struct Ports {
     pub definitions: Arc<dyn Definitions>,
     pub conversations: Arc<dyn Conversations>,
     pub operations: Arc<dyn Operations>,
+    pub memories: Arc<dyn Memories>,
     /// What must live as long as the store: a temporary directory, say.
     pub guard: Option<Arc<dyn Any + Send + Sync>>,
 }
@@ -45,7 +49,17 @@ impl Ports {
     /// All ports of one value.
     pub fn of<S>(store: S) -> Self
     where
-        S: Ledger + Sessions + Commits + Journal + Leases + Tokens + Definitions + Conversations + Operations + 'static,
+        S: Ledger
+            + Sessions
+            + Commits
+            + Journal
+            + Leases
+            + Tokens
+            + Definitions
+            + Conversations
+            + Operations
+            + Memories
+            + 'static,
     {
         let store = Arc::new(store);
         Self {
@@ -57,7 +71,8 @@ impl Ports {
             tokens: store.clone(),
             definitions: store.clone(),
             conversations: store.clone(),
-            operations: store,
+            operations: store.clone(),
+            memories: store,
             guard: None,
         }
     }
@@ -75,4 +90,5 @@ pub async fn all(make: impl AsyncFn() -> Ports) {
     conversations::suite(&make).await;
     operations::suite(&make).await;
     talk::suite(&make).await;
+    memories::suite(&make).await;
 }

@@ -36,11 +36,25 @@ impl Server {
     /// # Panics
     /// It cannot be started; the text says why.
     pub fn start(service: &'static str) -> Self {
+        Self::start_as(service, &[])
+    }
+
+    /// One that takes TLS as well; its environment file has the URL for it, and `TLS_STRANGER`, the
+    /// path of an authority that did not sign its certificate.
+    ///
+    /// # Panics
+    /// It cannot be started; the text says why.
+    pub fn start_with_tls(service: &'static str) -> Self {
+        Self::start_as(service, &["--tls"])
+    }
+
+    fn start_as(service: &'static str, more: &[&str]) -> Self {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         remove_leftovers();
         let (process, count) = (std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
         let directory = std::env::temp_dir().join(format!("{PREFIX}{process}-{count}"));
-        run("up", &directory, &[service, "--parent", &process.to_string()]);
+        let process = process.to_string();
+        run("up", &directory, &[&[service, "--parent", process.as_str()][..], more].concat());
         Self { service, directory }
     }
 

@@ -61,6 +61,11 @@ async fn talk() {
     contract::talk::suite(&ports).await;
 }
 
+#[tokio::test(start_paused = true)]
+async fn memories() {
+    contract::memories::suite(&ports).await;
+}
+
 struct Anybody(FaultyQueue);
 
 #[async_trait]

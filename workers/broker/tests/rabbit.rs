@@ -12,6 +12,8 @@ mod node;
 mod outside;
 #[path = "rabbit/ownership.rs"]
 mod ownership;
+#[path = "rabbit/tls.rs"]
+mod tls;
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -52,7 +52,9 @@ impl Settled {
 
 #[derive(Debug, Clone)]
 pub enum CommitResult {
-    /// Durable at this place of the shard's journal; the follow-ups got accepted.
+    /// Durable at this place of the shard's journal; the follow-ups got accepted. A commit that leaves
+    /// the head as it is (sent again after a doubt, most often) adds no row to the journal: its place
+    /// is that of the shard's last row.
     Done { seq: u64, follow_ups: Vec<schemas::action::Action> },
     /// The shard is not ours (any more).
     Fenced,

@@ -168,6 +168,12 @@ pub trait Moniker: Send + Sync {
         None
     }
 
+    /// Whether this decision may keep a processor busy for more than some milliseconds. What it says
+    /// is the same either way; it is then made where nothing else has to wait for it.
+    fn is_heavy(&self, _input: &StepInput<'_>) -> bool {
+        false
+    }
+
     /// Default pause between steps.
     fn loop_interval_ms(&self) -> u64 {
         0

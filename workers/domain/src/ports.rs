@@ -11,10 +11,12 @@ pub mod conversations;
 pub mod dead;
 pub mod definitions;
 pub mod effects;
+pub mod embedder;
 pub mod journal;
 pub mod leases;
 pub mod ledger;
 pub mod live;
+pub mod memories;
 pub mod models;
 pub mod operations;
 pub mod queue;
@@ -34,10 +36,12 @@ pub use definitions::{
     Definitions,
 };
 pub use effects::Effects;
+pub use embedder::Embedder;
 pub use journal::{Journal, JournalLag};
 pub use leases::{Lease, Leases, ShardInfo, WorkerInfo};
 pub use ledger::{Accepted, Ledger, LedgerStats, Pending, Refusal, Verdict};
 pub use live::{ConversationKey, Listening, Live, News, Notice, Subscription};
+pub use memories::{Memories, MemoryListQuery, MemoryPage, Remembered, Unembedded};
 pub use models::{DeltaSink, Models};
 pub use operations::{Ended, Ending, OperationQuery, OperationRow, Operations};
 pub use queue::{Content, Deliveries, Delivery, Foreign, Queue};

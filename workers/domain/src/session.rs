@@ -20,7 +20,7 @@ use schemas::session::{Cause, Head, SessionRow, SessionSpec, SessionStatus, Stop
 use serde_json::Value;
 
 pub use inbox::{Admission, LaneInbox};
-pub use step::{StepStart, StepTaken};
+pub use step::{Decider, StepStart, StepTaken};
 use unsaved::Unsaved;
 
 use crate::effect::EffectRow;

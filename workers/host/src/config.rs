@@ -47,6 +47,8 @@ pub struct Config {
     /// `provider/model` that `run_step` uses, or `scripted`.
     pub model: Option<String>,
     pub models: BTreeMap<String, ModelProfile>,
+    /// What makes the vectors of memory search; the model that is compiled in if not given.
+    pub embedding: Option<Embedding>,
     /// A file that gets a line for every execution of a step, for measurements.
     pub step_log: Option<PathBuf>,
 }
@@ -74,6 +76,28 @@ pub struct ModelProfile {
     /// What the model costs, for the cost of each call.
     #[serde(default)]
     pub prices: Prices,
+}
+
+/// The embedder, `[embedding]` in `stepfleet.toml`.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Embedding {
+    /// `static`, which needs no network, or `openai`.
+    #[serde(default)]
+    pub provider: Option<String>,
+    #[serde(default)]
+    pub model: Option<String>,
+    #[serde(default)]
+    pub base_url: Option<String>,
+    /// Variable that holds the key, if not the provider's usual one.
+    #[serde(default)]
+    pub api_key_env: Option<String>,
+    /// File that holds the key, if no variable does.
+    #[serde(default)]
+    pub api_key_file: Option<PathBuf>,
+    /// Shorter vectors than the model's own.
+    #[serde(default)]
+    pub dimensions: Option<u32>,
 }
 
 /// One thing that is wrong: where it was said, what was said, what to say instead.

@@ -10,6 +10,7 @@ const EXIT_AT_ONCE: i32 = 130;
 ///
 /// # Errors
 /// The handlers could not be installed.
+#[allow(clippy::disallowed_methods, reason = "somebody has asked twice")]
 pub fn watch(stop: CancellationToken) -> std::io::Result<()> {
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut terminate = signal(SignalKind::terminate())?;

@@ -10,17 +10,15 @@ use std::sync::OnceLock;
 use std::time::{Duration, SystemTime};
 
 use schemas::id::{ActionId, Namespace};
-use tokio::sync::{mpsc, oneshot};
-
-use send::Message;
+use send::Outbox;
 pub use span::Stage;
 
-/// Spans on their way out; more are dropped, so that tracing never holds up an action.
-const WAITING_MAX: usize = 8_192;
+/// A process that ends does not wait longer for its spans.
+const FLUSH_MAX: Duration = Duration::from_secs(3);
 const ENDPOINTS: [&str; 2] = ["OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT"];
 
 struct Traces {
-    messages: mpsc::Sender<Message>,
+    outbox: Outbox,
     /// Of all traces, how many are kept: 0 to 1.
     ratio: f64,
 }
@@ -38,8 +36,8 @@ pub fn start(service: &'static str) -> Result<(), String> {
     }
     let ratio = ratio(&|name| std::env::var(name).ok())?;
     let exporter = send::exporter(service)?;
-    let (messages, waiting) = mpsc::channel(WAITING_MAX);
-    if TRACES.set(Traces { messages, ratio }).is_ok() {
+    let (outbox, waiting) = send::channel();
+    if TRACES.set(Traces { outbox, ratio }).is_ok() {
         tokio::spawn(send::run(exporter, waiting));
         tracing::info!("traces are sent");
     }
@@ -48,7 +46,13 @@ pub fn start(service: &'static str) -> Result<(), String> {
 
 /// The moment at which a stage begins; `None` when nobody traces.
 pub fn begin() -> Option<SystemTime> {
-    TRACES.get().map(|_| SystemTime::now())
+    TRACES.get().map(|_| now())
+}
+
+/// Collectors put spans of all machines beside each other by the time of day.
+#[allow(clippy::disallowed_methods, reason = "the clock of traces")]
+fn now() -> SystemTime {
+    SystemTime::now()
 }
 
 /// Notes a stage that began at `begun` and ends now. `more` names what is worth knowing beside the
@@ -63,23 +67,14 @@ pub fn end<const N: usize>(
     let (Some(begun), Some(traces)) = (begun, TRACES.get()) else { return };
     let ids = domain::trace::trace_ids(namespace, action);
     if is_kept(ids.trace, traces.ratio) {
-        let span = span::span(stage, ids, (begun, SystemTime::now()), namespace, action, more().into());
-        // A full channel: the collector is slower than the fleet.
-        let _ = traces.messages.try_send(Message::Span(Box::new(span)));
+        traces.outbox.offer(span::span(stage, ids, (begun, now()), namespace, action, more().into()));
     }
 }
 
 /// Sends what still waits, for a moment at most.
 pub async fn flush() {
     let Some(traces) = TRACES.get() else { return };
-    let (done, is_done) = oneshot::channel();
-    let sent = async {
-        if traces.messages.send(Message::Flush(done)).await.is_ok() {
-            // Dropped unanswered: there is nobody who sends any more.
-            let _ = is_done.await;
-        }
-    };
-    let _ = tokio::time::timeout(Duration::from_secs(3), sent).await;
+    let _ = tokio::time::timeout(FLUSH_MAX, traces.outbox.flush()).await;
 }
 
 fn is_kept(trace: u128, ratio: f64) -> bool {

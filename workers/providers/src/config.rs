@@ -2,6 +2,7 @@
 //! `stepfleet.toml`; all problems are found before anything starts.
 
 mod choice;
+mod embedding;
 mod env;
 
 use std::collections::BTreeMap;
@@ -12,6 +13,7 @@ use domain::chat::{Parameters, Prices};
 use serde::Deserialize;
 
 pub use choice::{Choice, Endpoint, SCRIPTED};
+pub use embedding::{EmbedderChoice, EmbeddingConfig, EmbeddingSettings};
 
 /// A key. Shown to nobody: not in logs, not in errors.
 #[derive(Clone, PartialEq, Eq)]
@@ -118,6 +120,8 @@ pub struct ProvidersConfig {
     pub profile_keys: BTreeMap<String, Secret>,
     /// What is wrong with files of keys.
     pub key_problems: Vec<String>,
+    /// What makes the vectors of memory search.
+    pub embedding: EmbeddingConfig,
     /// File of the scripted provider (`STEPFLEET_SCRIPT`); it then answers for every profile.
     pub script: Option<PathBuf>,
     /// File that gets one JSON line per request of the scripted provider.

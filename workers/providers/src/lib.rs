@@ -11,6 +11,8 @@ mod chat;
 mod clock;
 pub mod config;
 mod documents;
+mod embedding;
+mod exchange;
 #[cfg(test)]
 mod fake_server;
 mod http;
@@ -22,6 +24,7 @@ mod sse;
 
 pub use action::mcp::McpServer;
 pub use action::{Actions, ActionsConfig, CodeConfig};
-pub use config::{ConfigProblems, Profile, ProvidersConfig, Secret, Vendor};
+pub use config::{ConfigProblems, EmbeddingConfig, EmbeddingSettings, Profile, ProvidersConfig, Secret, Vendor};
+pub use embedding::{STATIC_MODEL, StaticEmbedder, embedder};
 pub use performer::Performer;
 pub use scripted::{Request, Scripted};

@@ -8,6 +8,7 @@ mod gemini;
 mod json;
 mod openai_chat;
 mod openai_responses;
+mod openai_usage;
 mod order;
 
 pub(crate) use json::tool_call;

@@ -43,6 +43,7 @@ impl Performer {
             problems.extend(found);
             Choice { default: None, profiles: BTreeMap::new(), vendors: BTreeMap::new() }
         });
+        problems.extend(config.choose_embedder().err().unwrap_or_default());
         let record = config.script_record.as_deref();
         let script = match &config.script {
             Some(path) => Scripted::load(path, record).map_err(|problem| format!("STEPFLEET_SCRIPT: {problem}")),

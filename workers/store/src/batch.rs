@@ -26,7 +26,11 @@ pub(crate) trait Batched: Send + Sync + 'static {
     /// Whether the call may join a batch of this load. Adds itself if so.
     fn join(&self, load: &mut Self::Load) -> bool;
 
-    /// Whether the call goes before all that are not.
+    /// Whether the call goes before those that are not: it is offered a place in each batch first.
+    /// That is about order among calls that wait at the same moment, and about nothing else: urgent
+    /// calls share their transaction with plain ones, keep their own order, and cannot starve plain
+    /// ones, because every second batch is opened by the plain call that did not fit the last one.
+    /// It is asked once, before the call waits.
     fn is_urgent(&self) -> bool {
         false
     }
@@ -182,3 +186,6 @@ where
     }
     results
 }
+
+#[cfg(test)]
+mod tests;

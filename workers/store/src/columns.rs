@@ -19,7 +19,8 @@ use crate::action_row::ActionRow;
 pub(crate) trait Columns {
     fn opt_text(&self, column: &str) -> Result<Option<&str>, Failure>;
     fn opt_int(&self, column: &str) -> Result<Option<i64>, Failure>;
-    fn bytes(&self, column: &str) -> Result<&[u8], Failure>;
+    fn float(&self, column: &str) -> Result<f64, Failure>;
+    fn opt_bytes(&self, column: &str) -> Result<Option<&[u8]>, Failure>;
     /// A shard's number; PostgreSQL keeps it in fewer bytes than other numbers.
     fn opt_shard(&self, column: &str) -> Result<Option<i64>, Failure>;
 
@@ -29,6 +30,10 @@ pub(crate) trait Columns {
 
     fn int(&self, column: &str) -> Result<i64, Failure> {
         self.opt_int(column)?.ok_or_else(|| bad_value(column, "it is null"))
+    }
+
+    fn bytes(&self, column: &str) -> Result<&[u8], Failure> {
+        self.opt_bytes(column)?.ok_or_else(|| bad_value(column, "it is null"))
     }
 }
 

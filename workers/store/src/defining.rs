@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use domain::definition::{NewDefinition, plan};
 use domain::failure::Failure;
-use domain::ports::{Defined, DefinitionHead, DefinitionKey, DefinitionPage, DefinitionRow};
+use domain::ports::{Defined, DefinitionHead, DefinitionKey, DefinitionPage, DefinitionRow, DefinitionVersion};
 use schemas::api::DefinitionChange;
 use schemas::definition::DefinitionKind;
 use schemas::json::Json;
@@ -54,7 +54,7 @@ pub(crate) fn page(mut rows: Vec<DefinitionRow>, found: u64, limit: usize) -> De
     DefinitionPage { rows, more }
 }
 
-pub(crate) fn hash(row: &impl Columns) -> Result<[u8; 32], Failure> {
+fn hash(row: &impl Columns) -> Result<[u8; 32], Failure> {
     row.bytes("content_hash")?.try_into().map_err(|error| bad_value("content_hash", error))
 }
 
@@ -66,6 +66,19 @@ pub(crate) fn head(row: &impl Columns) -> Result<DefinitionHead, Failure> {
         content_hash: hash(row)?,
         library_id: opt_id(row, "library_id")?,
     })
+}
+
+pub(crate) fn version(row: &impl Columns) -> Result<DefinitionVersion, Failure> {
+    Ok(DefinitionVersion {
+        version: count(row, "version")?,
+        content_hash: hash(row)?,
+        created_at_ms: row.int("created_at_ms")?,
+    })
+}
+
+/// The bound that versions lie below: all of them, if none is given.
+pub(crate) fn below(before: Option<u64>) -> i64 {
+    before.map_or(i64::MAX, |before| i64::try_from(before).unwrap_or(i64::MAX))
 }
 
 pub(crate) fn definition(row: &impl Columns) -> Result<DefinitionRow, Failure> {

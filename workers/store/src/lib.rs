@@ -1,5 +1,5 @@
-//! The SQL store: ledger, session registry, commits, journal, leases, tokens, definitions and
-//! conversations. SQLite serves the embedded fleet, PostgreSQL a fleet of processes: two
+//! The SQL store: ledger, session registry, commits, journal, leases, tokens, definitions,
+//! conversations and memories. SQLite serves the embedded fleet, PostgreSQL a fleet of processes: two
 //! implementations of the same ports under the same contract suites, which share what is pure.
 
 mod accepting;
@@ -12,6 +12,7 @@ mod judge;
 mod migrate;
 mod open;
 mod postgres;
+mod remembering;
 mod sqlite;
 mod talking;
 

@@ -61,6 +61,11 @@ pub enum OpenError {
     BadUrl { detail: String },
     #[error("{place} cannot be reached: {detail}; check that PostgreSQL runs there and takes connections")]
     Unreachable { place: String, detail: String },
+    #[error(
+        "{place} cannot be spoken to over TLS: {detail}; name the authority of its certificate with \
+         sslrootcert=/path/to/ca.pem in the database URL, and the host as the certificate does"
+    )]
+    Untrusted { place: String, detail: String },
     #[error("{place} does not let us in: {detail}; correct user and password in the database URL")]
     NotAllowed { place: String, detail: String },
     #[error("{place} does not exist; create it with `createdb`, or correct the database URL")]

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use domain::failure::Failure;
+use domain::fleet_time::Look;
 use domain::ports::Clock;
 use schemas::id::Shard;
 
@@ -17,6 +18,7 @@ mod journal;
 mod leases;
 mod ledger;
 mod link;
+mod memories;
 mod open;
 mod operations;
 mod pool;
@@ -54,6 +56,8 @@ struct Inner {
     defining: Arc<writer::Writer>,
     /// Of conversations and results; it is among `writers` too.
     talking: Arc<writer::Writer>,
+    /// Of memories; likewise.
+    remembering: Arc<writer::Writer>,
     accepts: Queue<accept::Call>,
     commits: [Queue<commit::Call>; COMMIT_WRITERS],
 }
@@ -87,13 +91,9 @@ impl PostgresStore {
         let before = self.0.clock.now_ms();
         let row = self.0.pool.fetch_one(sqlx::query(NOW)).await?;
         let after = self.0.clock.now_ms();
-        if after - before > CLOCK_ANSWER_MAX_MS {
-            return Err(Failure::unavailable("the database takes too long to say what time it is"));
-        }
-        let half = (after - before) / 2;
-        let ahead = rows::get::<i64>(&row, "now_ms")? - (before + half);
-        // What is within the error of this look would only make the clock jitter.
-        Ok(if ahead.abs() <= half { 0 } else { ahead })
+        let look = Look { before_ms: before, told_ms: rows::get(&row, "now_ms")?, after_ms: after };
+        let slow = || Failure::unavailable("the database takes too long to say what time it is");
+        look.ahead_ms().ok_or_else(slow)
     }
 
     fn check_shard(&self, shard: Shard) -> Result<(), Failure> {
@@ -104,8 +104,6 @@ impl PostgresStore {
     }
 }
 
-/// Half of this is what a look at the database's clock may be wrong by.
-const CLOCK_ANSWER_MAX_MS: i64 = 500;
 const PING: &str = "SELECT 1";
 const NOW: &str = concat!("SELECT ", rows::now!(), " AS now_ms");
 
@@ -122,6 +120,7 @@ fn statements() -> Vec<(&'static str, &'static str)> {
         journal::SQL,
         leases::SQL,
         ledger::SQL,
+        memories::SQL,
         open::SQL,
         operations::SQL,
         sessions::SQL,

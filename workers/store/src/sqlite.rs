@@ -19,6 +19,7 @@ mod header;
 mod journal;
 mod leases;
 mod ledger;
+mod memories;
 mod open;
 mod operations;
 mod pack;
@@ -84,6 +85,7 @@ fn statements() -> Vec<(&'static str, &'static str)> {
         leases::SQL,
         ledger::SQL,
         operations::SQL,
+        memories::SQL,
         sessions::SQL,
         talk::SQL,
         tokens::SQL,

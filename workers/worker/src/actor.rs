@@ -3,6 +3,7 @@
 
 mod calls;
 mod commit;
+mod decide;
 mod load;
 mod step;
 mod wait;
@@ -185,3 +186,6 @@ impl Live {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

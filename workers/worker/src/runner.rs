@@ -81,6 +81,8 @@ pub(crate) struct Shared {
     pub lease: LeaseClock,
     /// One permit per session in memory.
     pub live: Arc<Semaphore>,
+    /// One permit per heavy decision that is being made.
+    pub heavy: Arc<Semaphore>,
 }
 
 /// A running runner. Dropping it without [`Runner::drain`] is [`Runner::kill`].
@@ -96,7 +98,8 @@ impl Runner {
     /// Starts to claim shards and to run their sessions, in the background.
     pub fn start(deps: RunnerDeps, config: RunnerConfig) -> Self {
         let live = Arc::new(Semaphore::new(config.live_sessions_max));
-        let shared = Arc::new(Shared { lease: LeaseClock::new(config.lease_ms), deps, config, live });
+        let heavy = Arc::new(Semaphore::new(limits::HEAVY_DECISIONS_MAX));
+        let shared = Arc::new(Shared { lease: LeaseClock::new(config.lease_ms), deps, config, live, heavy });
         let (leave, left) = (CancellationToken::new(), CancellationToken::new());
         let (keeper, end) = (LeaseKeeper::new(shared.clone(), leave.clone()), left.clone().drop_guard());
         let keeper = tokio::spawn(async move {

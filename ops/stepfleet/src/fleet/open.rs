@@ -9,7 +9,7 @@ use domain::ports::{Archive, Clock, DeadLetters, Effects, Live, Queue};
 use history::LanceArchive;
 use host::clock::{FleetClock, SystemClock};
 use host::config::{Config, History, ModelProfile};
-use providers::{Performer, Profile, ProvidersConfig};
+use providers::{EmbeddingConfig, EmbeddingSettings, Performer, Profile, ProvidersConfig};
 use tokio_util::sync::CancellationToken;
 use worker::talk::{TalkDeps, Talking};
 
@@ -131,5 +131,15 @@ fn performer(config: &Config, allow_private: bool) -> Result<Arc<Performer>> {
     settings.model = config.model.clone();
     settings.script = config.script.clone();
     settings.allow_private = allow_private;
+    settings.embedding = embedding(config);
     Ok(Arc::new(Performer::new(&settings)?))
+}
+
+/// What makes the vectors of memory search.
+fn embedding(config: &Config) -> EmbeddingConfig {
+    let section = config.embedding.clone().map(|found| {
+        let host::config::Embedding { provider, model, base_url, api_key_env, api_key_file, dimensions } = found;
+        EmbeddingSettings { provider, model, base_url, api_key_env, api_key_file, dimensions }
+    });
+    EmbeddingConfig::from_env(|name| std::env::var(name).ok(), section)
 }

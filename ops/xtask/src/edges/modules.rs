@@ -6,8 +6,8 @@ use anyhow::{Context, Result};
 
 use crate::source::Source;
 
-/// Modules that read or check history through ports; they decide nothing.
-const READERS: &[&str] = &["ports", "read", "verify"];
+/// Modules that read or check history, or recall memories, through ports; they decide nothing.
+const READERS: &[&str] = &["ports", "read", "recall", "verify"];
 
 /// One line for each use of a port or of `async` in a decision module.
 pub fn check(folder: &Path) -> Result<Vec<String>> {

@@ -1,11 +1,13 @@
 //! Contract of `Commits`.
 
-use domain::commit::{CommitResult, Settled};
+use std::sync::Arc;
+
+use domain::commit::{Commit, CommitResult, Settled};
 use domain::effect::{EffectClass, EffectRow, EffectState};
 use schemas::action::{ActionOutcome, ActionType, Lane};
 use schemas::id::{Epoch, Namespace, Shard};
 use schemas::problem::Code;
-use schemas::session::SessionStatus;
+use schemas::session::{Cause, SessionRow, SessionStatus};
 
 use super::Ports;
 use super::build::*;
@@ -16,6 +18,8 @@ pub async fn suite(make: &impl AsyncFn() -> Ports) {
     the_fence_is_per_shard(&make().await).await;
     the_guard_notices_a_repeat(&make().await).await;
     conflicts_leave_no_gap(&make().await).await;
+    a_head_that_is_there_takes_no_place(&make().await).await;
+    repeats_among_others_leave_no_gap(&make().await).await;
     settlement_is_once(&make().await).await;
     follow_ups_are_accepted_with_it(&make().await).await;
     follow_ups_fall_with_it(&make().await).await;
@@ -148,6 +152,92 @@ async fn conflicts_leave_no_gap(ports: &Ports) {
             assert!(matches!(&results[place], CommitResult::Done { seq, .. } if *seq == row.seq));
         }
     }
+}
+
+/// A commit without steps and events: the session waits from now on.
+fn waits_for_input(row: &SessionRow, epoch: Epoch) -> Commit {
+    let mut commit = next_commit(row, epoch, 0);
+    let entry = Arc::make_mut(&mut commit.entry);
+    entry.events.clear();
+    entry.head.next_offset = row.head.next_offset;
+    entry.head.cause = Cause::Input;
+    entry.head.wake_at_ms = None;
+    entry.head.updated_at_ms += 1;
+    commit
+}
+
+async fn a_head_that_is_there_takes_no_place(ports: &Ports) {
+    let owner = worker("w1");
+    let row = ports.created("s1", "agent").await;
+    ports.accept(input("i1", "s1")).await;
+    ports.step(&owner, &row.key, 2).await;
+    let epoch = ports.own(row.shard, &owner).await;
+    let mut commit = waits_for_input(&ports.row(&row.key).await, epoch);
+    commit.settled = vec![Settled::ok(action_id("create-s1"))];
+    commit.effects = vec![effect("k1", EffectState::Sent)];
+    commit.follow_ups = vec![create("f1", "child", "child-agent")];
+    assert_eq!(ports.commit_one(&owner, commit.clone()).await, 2);
+    let after = (journal_of(ports, row.shard).await, ports.row(&row.key).await);
+    assert_eq!(after.0.len(), 2);
+    // Its answer was lost: it comes again, and again.
+    for _ in 0..2 {
+        assert_eq!(ports.commit_one(&owner, commit.clone()).await, 2, "the place of the shard's last row");
+        assert_eq!((journal_of(ports, row.shard).await, ports.row(&row.key).await), after);
+    }
+    assert_eq!(ports.journal.open_effects(&row.key).await.expect("a read"), [effect("k1", EffectState::Sent)]);
+    assert_eq!(ports.ledger.pending_count(&key("child")).await.unwrap(), 1, "the child is there once");
+    // One that leaves the head alone and has something else to say is heard.
+    let mut more = commit.clone();
+    more.settled = vec![Settled::ok(action_id("i1"))];
+    more.effects = vec![effect("k1", EffectState::Settled)];
+    more.follow_ups = Vec::new();
+    ports.commit_one(&owner, more).await;
+    assert!(ports.journal.open_effects(&row.key).await.expect("a read").is_empty());
+    assert_eq!(ports.ledger.pending_count(&row.key).await.unwrap(), 0);
+    assert_eq!(journal_of(ports, row.shard).await, after.0);
+    // The fence comes first, whatever the head.
+    let mut zombie = commit;
+    zombie.epoch = Epoch(epoch.0 - 1);
+    assert!(is_fenced(&ports.commit_result(&owner, zombie).await));
+    assert_eq!(ports.step(&owner, &row.key, 1).await, 3, "nothing was left out");
+}
+
+async fn repeats_among_others_leave_no_gap(ports: &Ports) {
+    let owner = worker("w1");
+    let mut commits = Vec::new();
+    for n in 0..24 {
+        let row = ports.created(&format!("s{n}"), "agent").await;
+        ports.step(&owner, &row.key, 1).await;
+        let (row, epoch) = (ports.row(&row.key).await, ports.own(row.shard, &owner).await);
+        let mut commit = waits_for_input(&row, epoch);
+        match n % 3 {
+            0 => {
+                ports.commit_one(&owner, commit.clone()).await;
+            }
+            1 => commit.expect_steps += 1,
+            _ => commit = next_commit(&row, epoch, 1),
+        }
+        commits.push(commit);
+    }
+    let before: u64 = ports.journal.lag().await.expect("a read").iter().map(|lag| lag.seq).sum();
+    let results = ports.commits.commit(&owner, commits.clone()).await.expect("a batch");
+    let mut total = 0;
+    for lag in ports.journal.lag().await.expect("a read") {
+        let journal = journal_of(ports, lag.shard).await;
+        assert_eq!(journal.iter().map(|row| row.seq).collect::<Vec<_>>(), (1..=lag.seq).collect::<Vec<_>>());
+        total += lag.seq;
+        for (commit, result) in commits.iter().zip(&results).filter(|(commit, _)| commit.shard == lag.shard) {
+            let CommitResult::Done { seq, .. } = result else { continue };
+            let row = &journal[usize::try_from(*seq).expect("a place") - 1];
+            assert!(commit.entry.steps.is_empty() || row.entry == *commit.entry, "a step is at its place");
+        }
+    }
+    assert_eq!(total, before + 8, "only steps take places");
+    let is_as_meant = |(n, result): (usize, &CommitResult)| match n % 3 {
+        1 => matches!(result, CommitResult::Conflict),
+        _ => matches!(result, CommitResult::Done { .. }),
+    };
+    assert!(results.iter().enumerate().all(is_as_meant), "{results:?}");
 }
 
 async fn settlement_is_once(ports: &Ports) {

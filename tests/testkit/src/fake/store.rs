@@ -1,5 +1,6 @@
-//! The SQL database as a value: ledger, registry, journal, leases, tokens, definitions and
-//! conversations under one lock, with a clock of its own. One store serves a whole fleet and survives every worker of it.
+//! The SQL database as a value: ledger, registry, journal, leases, tokens, definitions,
+//! conversations and memories under one lock, with a clock of its own. One store serves a whole fleet
+//! and survives every worker of it.
 
 mod accept;
 mod commits;
@@ -9,6 +10,7 @@ mod inspect;
 mod journal;
 mod leases;
 mod ledger;
+mod memories;
 mod operations;
 mod sessions;
 mod state;

@@ -13,7 +13,20 @@ pub(super) fn failure(what: &str, error: &Error) -> Failure {
         Some((ACCESS_REFUSED, said)) => Failure::internal(format!(
             "{what}: the broker refuses access ({said}); its user needs configure, write and read on ^stepfleet\\."
         )),
-        _ => Failure::unavailable(format!("{what}: {error}")),
+        _ => Failure::unavailable(format!("{what}: {error}{}", advice(error))),
+    }
+}
+
+/// What to do about a certificate that is not trusted. It may be mended on the broker's side at any
+/// time, so it is worth another try.
+fn advice(error: &Error) -> &'static str {
+    // A handshake that fails is an error of input and output, and only its text says which.
+    match error.to_string().contains("certificate") {
+        true => {
+            "; name the authority of the broker's certificate with cacertfile=/path/to/ca.pem in \
+             STEPFLEET_AMQP_URL, and the host as the certificate does"
+        }
+        false => "",
     }
 }
 

@@ -17,19 +17,34 @@ impl Node {
     }
 
     pub fn start() -> Node {
+        Node::start_as(&[])
+    }
+
+    /// One that takes TLS as well.
+    pub fn start_with_tls() -> Node {
+        Node::start_as(&["--tls"])
+    }
+
+    fn start_as(more: &[&str]) -> Node {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let count = COUNT.fetch_add(1, Ordering::Relaxed);
         // Not a directory of mode 0700: the server runs as another user.
         let dir = std::env::temp_dir().join(format!("stepfleet-rabbit-{}-{count}", std::process::id()));
         std::fs::create_dir_all(&dir).expect("a directory for the node");
         let node = Node { dir };
-        node.services(&["up"], &["rabbitmq", "--parent", &std::process::id().to_string()]);
+        let process = std::process::id().to_string();
+        node.services(&["up"], &[&["rabbitmq", "--parent", process.as_str()][..], more].concat());
         node
     }
 
     pub fn url(&self) -> String {
+        self.told("STEPFLEET_AMQP_URL")
+    }
+
+    /// What the node's environment file says.
+    pub fn told(&self, name: &str) -> String {
         let env = std::fs::read_to_string(self.dir.join("env")).expect("ops/services writes it");
-        let line = env.lines().find_map(|line| line.strip_prefix("STEPFLEET_AMQP_URL="));
+        let line = env.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix('='));
         line.expect("ops/services writes it").trim_matches(['"', '\'']).to_owned()
     }
 

@@ -32,6 +32,10 @@ pub(super) fn check(
     problems: &mut Problems,
 ) -> Option<NewSession> {
     payload.refuse_unknown(FIELDS, problems);
+    if let Some(id) = session_id.as_ref().filter(|id| id.is_reserved()) {
+        let what = format!("must not be {id:?}: /api/sessions/{id} is a path of its own");
+        problems.add("session_id", format!("{what}; choose another, or leave it out to get a fresh one"));
+    }
     let moniker = read_moniker(payload, problems);
     let task = payload.string("task", problems);
     let conversation_id = payload.id::<ConversationId>("conversation_id", problems);

@@ -197,6 +197,7 @@ fn guard_budgets(step: &mut Applying, input: &StepInput<'_>, conversation: &Conv
         .into_iter()
         .map(|lane| {
             let place = Place {
+                namespace: input.session.namespace.clone(),
                 session_id: input.session.session_id.clone(),
                 conversation_id: conversation.clone(),
                 turn_id: lane.turn.turn_id.clone(),

@@ -2,7 +2,7 @@
 
 use schemas::conversation::{ApprovalRequest, Operation, OperationKind};
 use schemas::definition::{ActionKind, AgentConstraints, EffectClass, InvocationMode, TargetType};
-use schemas::id::{AgentId, ConversationId, DefinitionId, OperationId, SessionId, TurnId};
+use schemas::id::{AgentId, ConversationId, DefinitionId, Namespace, OperationId, SessionId, TurnId};
 use serde_json::json;
 
 use super::agents::{self, AgentCall, From};
@@ -13,6 +13,7 @@ use crate::tool::{self, ActionRequest, Dispatch, ExecutionContext, Place, Resolv
 
 /// Where the calls come from.
 pub(super) struct Calls<'a> {
+    pub namespace: &'a Namespace,
     pub conversation: &'a ConversationId,
     pub session: &'a SessionId,
     pub agent: &'a AgentId,
@@ -113,6 +114,7 @@ impl Calls<'_> {
 
     fn place(&self, index: usize, call: &ToolCall) -> Place {
         Place {
+            namespace: self.namespace.clone(),
             session_id: self.session.clone(),
             conversation_id: self.conversation.clone(),
             turn_id: self.turn.clone(),

@@ -22,6 +22,9 @@ const PATHS_MAX: usize = 1_000;
 const GLOB_BYTES_MAX: usize = 256;
 const SENTENCES_DEFAULT: u64 = 3;
 const SENTENCES_MAX: u64 = 20;
+/// Documents of this size and above are ranked aside: the graph of sentences grows with the square
+/// of their number.
+const HEAVY_TEXT_BYTES: usize = 32 << 10;
 
 struct Plan {
     paths: Vec<String>,
@@ -45,6 +48,11 @@ impl Moniker for Digest {
             problems.push(FieldProblem::new("payload.state", format!("{problem}; leave it out to start anew")));
         }
         problems
+    }
+
+    fn is_heavy(&self, input: &StepInput<'_>) -> bool {
+        let Some(Outcome::Ok(answer)) = input.outcomes.first() else { return false };
+        answer.get("text").and_then(Value::as_str).is_some_and(|text| text.len() >= HEAVY_TEXT_BYTES)
     }
 
     fn decide(&self, input: &StepInput<'_>) -> Decision {

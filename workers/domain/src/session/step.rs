@@ -1,17 +1,20 @@
 //! One step: what it is given, and what it leaves behind.
 
+use std::sync::Arc;
+
 use schemas::action::{Action, ActionType};
 use schemas::frame::{FrameIn, FrameOut};
+use schemas::id::{AgentId, SessionKey};
 use schemas::json::Json;
 use schemas::limits::{DATA_BYTES_MAX, ERROR_CHARS_MAX, STATE_BYTES_MAX, TEXT_BYTES_MAX};
 use schemas::problem::Code;
 use schemas::record::{StepRecord, StepStatus};
-use schemas::session::{Cause, SessionStatus, StopReason};
+use schemas::session::{Cause, SessionSpec, SessionStatus, StopReason};
 use serde_json::{Value, json};
 
 use super::Session;
 use crate::effect::Outcome;
-use crate::moniker::{Answer, Arrival, ArrivalKind, Decision, Emits, StepInput};
+use crate::moniker::{Answer, Arrival, ArrivalKind, Decision, Emits, Moniker, StepInput};
 
 /// A step that has begun. The frame holds the session's state while it runs.
 #[derive(Debug)]
@@ -24,6 +27,38 @@ pub struct StepStart {
     arrival: Option<Arrival>,
     arrival_seq: Option<u64>,
     answer: Option<Answer>,
+}
+
+/// Asks the moniker of a session, apart from the session: a decision may be made elsewhere.
+pub struct Decider {
+    session: SessionKey,
+    agent: AgentId,
+    moniker: &'static dyn Moniker,
+    spec: Arc<SessionSpec>,
+}
+
+impl Decider {
+    /// See [`Moniker::decide`]; with the outcomes so far.
+    pub fn decide(&self, start: &StepStart, outcomes: &[Outcome]) -> Decision {
+        self.moniker.decide(&self.input(start, outcomes))
+    }
+
+    /// See [`Moniker::is_heavy`].
+    pub fn is_heavy(&self, start: &StepStart, outcomes: &[Outcome]) -> bool {
+        self.moniker.is_heavy(&self.input(start, outcomes))
+    }
+
+    fn input<'i>(&'i self, start: &'i StepStart, outcomes: &'i [Outcome]) -> StepInput<'i> {
+        StepInput {
+            session: &self.session,
+            agent: &self.agent,
+            frame: &start.frame,
+            spec: &self.spec,
+            arrival: start.arrival.as_ref(),
+            answer: start.answer.as_ref(),
+            outcomes,
+        }
+    }
 }
 
 /// How a step ended, for the caller's log and metrics.
@@ -76,17 +111,14 @@ impl Session {
         }
     }
 
-    /// Asks the moniker, with the outcomes so far.
-    pub fn decide(&self, start: &StepStart, outcomes: &[Outcome]) -> Decision {
-        self.moniker.decide(&StepInput {
-            session: &self.key,
-            agent: &self.agent_id,
-            frame: &start.frame,
-            spec: &self.spec,
-            arrival: start.arrival.as_ref(),
-            answer: start.answer.as_ref(),
-            outcomes,
-        })
+    /// Who decides on the steps of this session.
+    pub fn decider(&self) -> Decider {
+        Decider {
+            session: self.key.clone(),
+            agent: self.agent_id.clone(),
+            moniker: self.moniker,
+            spec: self.spec.clone(),
+        }
     }
 
     /// The step did not happen: everything is as before.

@@ -116,7 +116,7 @@ impl Bench {
         let next = self.boundary();
         if next == Next::Step {
             let start = self.session.begin_step(self.now);
-            match self.session.decide(&start, &[]) {
+            match self.session.decider().decide(&start, &[]) {
                 Decision::Finish { out, took_arrival } => self.session.finish_step(start, out, took_arrival, self.now),
                 Decision::Fail { code, message } => self.session.fail_step(start, code, message, self.now),
                 other => panic!("{other:?}"),

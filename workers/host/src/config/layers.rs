@@ -23,7 +23,7 @@ pub const NAMES: &[&str] = &[
     "step_log",
 ];
 
-/// Other variables that start with `STEPFLEET_`: for the scripts and the command line.
+/// Other variables that start with `STEPFLEET_`: for the scripts, the command line and the providers.
 const NOT_SETTINGS: &[&str] = &[
     "STEPFLEET_CONFIG",
     "STEPFLEET_TARGET_DIR",
@@ -31,6 +31,7 @@ const NOT_SETTINGS: &[&str] = &[
     "STEPFLEET_BIN",
     "STEPFLEET_SCRIPT_RECORD",
     "STEPFLEET_ALLOW_PATHS",
+    "STEPFLEET_EMBEDDING",
 ];
 
 const FILE: &str = "stepfleet.toml";

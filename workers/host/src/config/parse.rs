@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use schemas::limits::SHARDS_MAX;
 
 use super::layers::{Layers, NAMES, Setting, merge, nearest};
-use super::{Config, Database, History, ModelProfile, Problem, Problems, place};
+use super::{Config, Database, Embedding, History, ModelProfile, Problem, Problems, place};
 use crate::secret::Secret;
 use crate::telemetry;
 
@@ -24,7 +24,7 @@ struct Reader {
 
 pub fn config(layers: &Layers) -> Result<Config, Problems> {
     let mut problems = Vec::new();
-    let (table, models) = file(layers, &mut problems);
+    let (table, Sections { models, embedding }) = file(layers, &mut problems);
     let settings = merge(layers, &table, &mut problems);
     let mut reader = Reader { settings, problems };
     let data_dir = PathBuf::from(reader.text("data_dir").unwrap_or_else(|| DATA_DIR.into()));
@@ -47,6 +47,7 @@ pub fn config(layers: &Layers) -> Result<Config, Problems> {
         log: reader.parse("log", |text| telemetry::parse_filter(text).map(|_| text.to_owned())).unwrap_or_default(),
         model: reader.parse("model", provider_and_model),
         models,
+        embedding,
     };
     if reader.problems.is_empty() { Ok(config) } else { Err(Problems(reader.problems)) }
 }
@@ -87,8 +88,15 @@ impl Reader {
     }
 }
 
-/// The file's settings, and its model profiles.
-fn file(layers: &Layers, problems: &mut Vec<Problem>) -> (toml::Table, BTreeMap<String, ModelProfile>) {
+/// What of the file is more than a single value.
+#[derive(Default)]
+struct Sections {
+    models: BTreeMap<String, ModelProfile>,
+    embedding: Option<Embedding>,
+}
+
+/// The file's settings, and its sections.
+fn file(layers: &Layers, problems: &mut Vec<Problem>) -> (toml::Table, Sections) {
     let Some((path, text)) = &layers.file else { return Default::default() };
     let path = path.display().to_string();
     let mut refuse = |value: String, remedy: String| {
@@ -105,14 +113,20 @@ fn file(layers: &Layers, problems: &mut Vec<Problem>) -> (toml::Table, BTreeMap<
             return Default::default();
         }
     };
-    let mut models = BTreeMap::new();
+    let mut sections = Sections::default();
     if let Some(value) = table.remove("models") {
         match value.try_into::<BTreeMap<String, ModelProfile>>() {
-            Ok(found) => models = found,
+            Ok(found) => sections.models = found,
             Err(error) => refuse("models".into(), error.to_string().trim_end().to_owned()),
         }
     }
-    for (name, profile) in &models {
+    if let Some(value) = table.remove("embedding") {
+        match value.try_into::<Embedding>() {
+            Ok(found) => sections.embedding = Some(found),
+            Err(error) => refuse("embedding".into(), error.to_string().trim_end().to_owned()),
+        }
+    }
+    for (name, profile) in &sections.models {
         if !PROVIDERS.contains(&profile.provider.as_str()) {
             let known = PROVIDERS.join(", ");
             refuse(
@@ -123,13 +137,13 @@ fn file(layers: &Layers, problems: &mut Vec<Problem>) -> (toml::Table, BTreeMap<
     }
     for (key, value) in &table {
         if !NAMES.contains(&key.as_str()) {
-            let nearest = nearest(key, NAMES.iter().copied().chain(["models"]));
+            let nearest = nearest(key, NAMES.iter().copied().chain(["models", "embedding"]));
             refuse(key.clone(), format!("is no setting; did you mean {nearest}?"));
         } else if value.is_table() || value.is_array() {
             refuse(key.clone(), "must be a single value".into());
         }
     }
-    (table, models)
+    (table, sections)
 }
 
 fn address(text: &str) -> Result<SocketAddr, String> {

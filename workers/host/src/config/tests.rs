@@ -117,3 +117,14 @@ fn a_place_that_names_nothing_is_refused() {
         assert_eq!(problems.0.len(), 1, "{name}={value}: {problems}");
     }
 }
+
+#[test]
+fn the_embedder_has_a_section_of_its_own() {
+    let file = "[embedding]\nprovider = \"openai\"\nmodel = \"m\"\ndimensions = 64\n";
+    let env = [("STEPFLEET_EMBEDDING", "static")];
+    let found = Config::load(&layers(Some(file), &env, &[])).unwrap().embedding.unwrap();
+    assert_eq!((found.provider.as_deref(), found.dimensions), (Some("openai"), Some(64)));
+    let file = "[embedding]\nprovider = \"openai\"\ndimension = 64\n";
+    let text = Config::load(&layers(Some(file), &[], &[])).unwrap_err().to_string();
+    assert!(text.contains("embedding in stepfleet.toml") && text.contains("dimension"), "{text}");
+}

@@ -157,7 +157,7 @@ impl ProvidersConfig {
         }
     }
 
-    fn endpoint(
+    pub(super) fn endpoint(
         &self,
         vendor: Vendor,
         model: Option<&str>,

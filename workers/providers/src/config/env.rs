@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use super::{Account, Profile, ProvidersConfig, Secret, Vendor};
+use super::{Account, EmbeddingConfig, Profile, ProvidersConfig, Secret, Vendor};
 
 impl ProvidersConfig {
     /// Takes `ANTHROPIC_API_KEY`, `OPENAI_API_KEY`, `GEMINI_API_KEY` or `GOOGLE_API_KEY` (each also as
     /// `…_FILE`, a file that holds the key), the matching `…_BASE_URL`, `STEPFLEET_MODEL`,
-    /// `STEPFLEET_SCRIPT`, `STEPFLEET_SCRIPT_RECORD` and `STEPFLEET_ALLOW_PATHS` (folders, separated by
+    /// `STEPFLEET_EMBEDDING`, `STEPFLEET_SCRIPT`, `STEPFLEET_SCRIPT_RECORD` and `STEPFLEET_ALLOW_PATHS` (folders, separated by
     /// `:`). `allow_private` is the host's to set.
     pub fn from_env(lookup: impl Fn(&str) -> Option<String>, profiles: BTreeMap<String, Profile>) -> Self {
         let set = |name: &str| lookup(name).map(|text| text.trim().to_owned()).filter(|text| !text.is_empty());
@@ -44,6 +44,7 @@ impl ProvidersConfig {
             profiles,
             profile_keys,
             key_problems,
+            embedding: EmbeddingConfig::from_env(&lookup, None),
             script: set("STEPFLEET_SCRIPT").map(PathBuf::from),
             script_record: set("STEPFLEET_SCRIPT_RECORD").map(PathBuf::from),
             allow_private: false,
@@ -54,7 +55,7 @@ impl ProvidersConfig {
 }
 
 /// A key's file may end with a line break, as editors make it.
-fn key_in(path: &Path) -> Result<Secret, String> {
+pub(super) fn key_in(path: &Path) -> Result<Secret, String> {
     let text = std::fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))?;
     Secret::new(&text).ok_or_else(|| format!("{} is empty; it must hold the key", path.display()))
 }

@@ -13,9 +13,9 @@ use schemas::id::Namespace;
 use sqlx::PgConnection;
 
 use super::PostgresStore;
-use super::rows::{clean, count, get};
+use super::rows::{clean, count};
 use super::writer::{Trouble, Unit, begin, commit};
-use crate::defining::{Entry, decide, definition, hash, head, page};
+use crate::defining::{Entry, below, decide, definition, head, page, version};
 #[cfg(test)]
 pub(super) use sql::SQL;
 
@@ -59,15 +59,8 @@ impl Definitions for PostgresStore {
             .bind(namespace.as_str())
             .bind(key.0.as_str())
             .bind(key.1.as_str())
-            .bind(before.map_or(i64::MAX, |before| i64::try_from(before).unwrap_or(i64::MAX)))
+            .bind(below(before))
             .bind(limit as i64);
-        let version = |row| {
-            Ok(DefinitionVersion {
-                version: count(row, "version")?,
-                content_hash: hash(row)?,
-                created_at_ms: get(row, "created_at_ms")?,
-            })
-        };
         self.0.pool.fetch_all(query).await?.iter().map(version).collect()
     }
 

@@ -27,6 +27,12 @@ pub(super) fn is_lost(error: &Error) -> bool {
     }
 }
 
+/// Whether the two sides do not agree on TLS: most often, the certificate is not one that is trusted.
+pub(super) fn is_untrusted(error: &Error) -> bool {
+    // A handshake that fails is an error of input and output, and only its text says which.
+    matches!(error, Error::Tls(_)) || matches!(error, Error::Io(_) if error.to_string().contains("certificate"))
+}
+
 /// What met another transaction, and so may go well when it is tried once more.
 pub(super) fn is_collision(error: &Error) -> bool {
     code(error).is_some_and(|code| [SERIALIZATION_FAILURE, DEADLOCK].contains(&code.as_str()))

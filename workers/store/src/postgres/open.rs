@@ -8,7 +8,7 @@ use schemas::limits::{SHARDS_DEFAULT, SHARDS_MAX};
 use sqlx::{Connection, PgConnection};
 
 use super::connect::{Address, connect};
-use super::failure::{code, is_lost};
+use super::failure::{code, is_lost, is_untrusted};
 use super::link::Link;
 use super::pool::Pool;
 use super::rows::now;
@@ -30,6 +30,7 @@ pub(crate) const MIGRATIONS: Migrations = Migrations(&[
     (2, "roles", include_str!("../../../../migrations/postgres/0002_roles.sql")),
     (3, "definitions", include_str!("../../../../migrations/postgres/0003_definitions.sql")),
     (4, "conversations", include_str!("../../../../migrations/postgres/0004_conversations.sql")),
+    (5, "memories", include_str!("../../../../migrations/postgres/0005_memories.sql")),
 ]);
 
 const SELECT_VERSION: &str = "
@@ -81,6 +82,7 @@ impl PostgresStore {
         // These connect when they are first used.
         let talking = Writer::new(address.for_writing(), link.clone());
         let defining = Writer::new(address.for_writing(), link.clone());
+        let remembering = Writer::new(address.for_writing(), link.clone());
         let committing = array::from_fn(|_| Writer::new(address.for_writing(), link.clone()));
         Ok(Self(Arc::new(Inner {
             shards,
@@ -89,9 +91,13 @@ impl PostgresStore {
             leases: Pool::lasting(address.for_reading(), link),
             accepts: Queue::start(accept::runner(accepting.clone(), shards)),
             commits: committing.each_ref().map(|writer| Queue::start(commit::runner(writer.clone(), shards))),
-            writers: committing.into_iter().chain([accepting, defining.clone(), talking.clone()]).collect(),
+            writers: committing
+                .into_iter()
+                .chain([accepting, defining.clone(), talking.clone(), remembering.clone()])
+                .collect(),
             defining,
             talking,
+            remembering,
         })))
     }
 }
@@ -159,6 +165,7 @@ fn open_error(place: String, error: sqlx::Error) -> OpenError {
     match code.as_deref() {
         Some("28000" | "28P01" | "42501") => OpenError::NotAllowed { place, detail },
         Some("3D000") => OpenError::NoDatabase { place },
+        _ if is_untrusted(&error) => OpenError::Untrusted { place, detail },
         _ if is_lost(&error) => OpenError::Unreachable { place, detail },
         _ => OpenError::Refused { place, detail },
     }

@@ -70,7 +70,11 @@ impl Columns for PgRow {
         get(self, column)
     }
 
-    fn bytes(&self, column: &str) -> Result<&[u8], Failure> {
+    fn float(&self, column: &str) -> Result<f64, Failure> {
+        get(self, column)
+    }
+
+    fn opt_bytes(&self, column: &str) -> Result<Option<&[u8]>, Failure> {
         get(self, column)
     }
 

@@ -17,10 +17,12 @@ mod collisions;
 mod openings;
 mod outages;
 mod statements;
+mod tls;
 
 struct SystemClock;
 
 impl Clock for SystemClock {
+    #[allow(clippy::disallowed_methods, reason = "the clock of this machine")]
     fn now_ms(&self) -> i64 {
         let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
         since.map_or(0, |since| since.as_millis() as i64)
@@ -123,6 +125,11 @@ async fn operations_contract() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn talk_contract() {
     contract::talk::suite(&ports).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn memories_contract() {
+    contract::memories::suite(&ports).await;
 }
 
 #[tokio::test]

@@ -60,20 +60,18 @@ pub(super) fn runner(
 
 async fn write(writer: &Writer, now_ms: i64, shards: u16, batch: &[&Prepared]) -> Result<Vec<CommitResult>, Failure> {
     let (mut tx, rows) = writer.begin_with(replace(batch)).await?;
-    let mut results = match place(tx.connection(), &rows, batch).await {
-        Ok(results) => results,
+    let mut placed = match place(tx.connection(), &rows, batch).await {
+        Ok(placed) => placed,
         Err(failure) => return tx.finish(Err(failure)).await,
     };
-    let done: Vec<usize> =
-        (0..batch.len()).filter(|index| matches!(results[*index], CommitResult::Done { .. })).collect();
     let is_plain = |commit: &Commit| commit.follow_ups.is_empty() && commit.talk.is_empty();
-    if done.iter().all(|&index| is_plain(&batch[index].commit)) {
-        tx.commit_with(record(sql::WRITE_AND_COMMIT, now_ms, batch, &done, &results)).await?;
-        return Ok(results);
+    if placed.done().all(|index| is_plain(&batch[index].commit)) {
+        tx.commit_with(record(sql::WRITE_AND_COMMIT, now_ms, batch, &placed)).await?;
+        return Ok(placed.results);
     }
-    let written = record_and_tell(&mut tx, now_ms, shards, batch, &done, &mut results).await;
+    let written = record_and_tell(&mut tx, now_ms, shards, batch, &mut placed).await;
     tx.finish(written).await?;
-    Ok(results)
+    Ok(placed.results)
 }
 
 async fn record_and_tell(
@@ -81,14 +79,13 @@ async fn record_and_tell(
     now_ms: i64,
     shards: u16,
     batch: &[&Prepared],
-    done: &[usize],
-    results: &mut [CommitResult],
+    placed: &mut Placed,
 ) -> Result<(), Failure> {
-    record(sql::WRITE, now_ms, batch, done, results).execute(tx.connection()).await.map_err(failure)?;
+    record(sql::WRITE, now_ms, batch, placed).execute(tx.connection()).await.map_err(failure)?;
     // Before the outbox: what it sends may be about what was just said.
-    let committed: Vec<&Commit> = done.iter().map(|&index| &batch[index].commit).collect();
+    let committed: Vec<&Commit> = placed.done().map(|index| &batch[index].commit).collect();
     talk::write_words(tx.connection(), now_ms, &committed).await?;
-    follow_up(tx.connection(), now_ms, shards, batch, done, results).await
+    follow_up(tx.connection(), now_ms, shards, batch, placed).await
 }
 
 /// Fences, makes room in the journal of each shard for all commits of the batch, and replaces the
@@ -100,9 +97,15 @@ fn replace(batch: &[&Prepared]) -> Statement {
             row.int(i64::from(shard.0)).id(owner.as_str()).int(epoch.0).int(count as i64);
         });
     }
-    let mut heads = Pack::default();
+    let (mut heads, mut kept) = (Pack::default(), Pack::default());
     for Prepared { commit, owner, head, .. } in batch {
         let new = &commit.entry.head;
+        if new.next_offset == commit.expect_offset {
+            kept.row(|row| {
+                row.id(commit.key.namespace.as_str()).id(commit.key.session_id.as_str());
+                row.int(commit.expect_steps as i64).int(commit.expect_offset as i64).text(head.as_str());
+            });
+        }
         heads.row(|row| {
             row.id(commit.key.namespace.as_str()).id(commit.key.session_id.as_str());
             row.int(i64::from(commit.shard.0)).int(commit.expect_steps as i64).int(commit.expect_offset as i64);
@@ -110,8 +113,8 @@ fn replace(batch: &[&Prepared]) -> Statement {
             row.opt_int(new.wake_at_ms).id(owner.as_str()).int(commit.epoch.0).text(head.as_str());
         });
     }
-    let (heads, texts) = heads.into_parts();
-    sqlx::query(sql::BEGIN_AND_REPLACE).bind(shards.into_json()).bind(heads).bind(texts)
+    let ((heads, texts), (kept, kept_texts)) = (heads.into_parts(), kept.into_parts());
+    sqlx::query(sql::BEGIN_AND_REPLACE).bind(shards.into_json()).bind(heads).bind(texts).bind(kept).bind(kept_texts)
 }
 
 type Room<'b> = HashMap<(Shard, Epoch, &'b WorkerId), u64>;
@@ -125,42 +128,65 @@ fn wanted<'b>(batch: &[&'b Prepared]) -> Room<'b> {
     wanted
 }
 
+/// What became of each commit of a batch.
+struct Placed {
+    results: Vec<CommitResult>,
+    /// Done, and leave the head as it was: such a commit adds nothing to the journal.
+    kept: HashSet<usize>,
+}
+
+impl Placed {
+    fn done(&self) -> impl Iterator<Item = usize> {
+        let results = self.results.iter().enumerate();
+        results.filter(|(_, result)| matches!(result, CommitResult::Done { .. })).map(|(index, _)| index)
+    }
+}
+
 /// What became of each commit, with its place in the journal.
-async fn place(
-    connection: &mut SqliteConnection,
-    rows: &[SqliteRow],
-    batch: &[&Prepared],
-) -> Result<Vec<CommitResult>, Failure> {
+async fn place(connection: &mut SqliteConnection, rows: &[SqliteRow], batch: &[&Prepared]) -> Result<Placed, Failure> {
     let wanted = wanted(batch);
     let mut reserved: HashMap<Shard, Held> = HashMap::new();
     let mut replaced: HashSet<SessionKey> = HashSet::with_capacity(batch.len());
+    let mut unchanged: HashSet<SessionKey> = HashSet::new();
     for row in rows {
-        if get::<&str>(row, "done")? == "head" {
-            replaced.insert(key(row)?);
-            continue;
+        match get::<&str>(row, "done")? {
+            "head" => {
+                replaced.insert(key(row)?);
+            }
+            "kept" => {
+                unchanged.insert(key(row)?);
+            }
+            _ => {
+                let (shard, epoch, owner): (_, _, WorkerId) =
+                    (shard(row)?, Epoch(get(row, "epoch")?), id(row, "owner")?);
+                let room = wanted.get(&(shard, epoch, &owner)).copied().unwrap_or(0);
+                let before = count(row, "seq")?.saturating_sub(room);
+                reserved.insert(shard, Held { owner, epoch, before });
+            }
         }
-        let (shard, epoch, owner): (_, _, WorkerId) = (shard(row)?, Epoch(get(row, "epoch")?), id(row, "owner")?);
-        let room = wanted.get(&(shard, epoch, &owner)).copied().unwrap_or(0);
-        let before = count(row, "seq")?.saturating_sub(room);
-        reserved.insert(shard, Held { owner, epoch, before });
     }
     let mut results = vec![CommitResult::Fenced; batch.len()];
-    let mut refused = Vec::new();
+    let (mut kept, mut unused) = (HashSet::new(), Vec::new());
     for (index, one) in batch.iter().enumerate() {
         let held = reserved.get_mut(&one.commit.shard);
         let Some(held) = held.filter(|held| held.epoch == one.commit.epoch && held.owner == one.owner) else {
             continue;
         };
-        if replaced.contains(&one.commit.key) {
-            held.before += 1;
-            results[index] = CommitResult::Done { seq: held.before, follow_ups: Vec::new() };
-        } else {
+        if !replaced.contains(&one.commit.key) {
             results[index] = CommitResult::Conflict;
-            refused.push(index);
+            unused.push(index);
+            continue;
         }
+        if unchanged.contains(&one.commit.key) {
+            kept.insert(index);
+            unused.push(index);
+        } else {
+            held.before += 1;
+        }
+        results[index] = CommitResult::Done { seq: held.before, follow_ups: Vec::new() };
     }
-    give_back(connection, batch, &refused).await?;
-    Ok(results)
+    give_back(connection, batch, &unused).await?;
+    Ok(Placed { results, kept })
 }
 
 /// A shard that was found held by who says so.
@@ -171,17 +197,17 @@ struct Held {
     before: u64,
 }
 
-/// Takes back the room that conflicts did not use, so that the journal has no gap.
-async fn give_back(connection: &mut SqliteConnection, batch: &[&Prepared], refused: &[usize]) -> Result<(), Failure> {
-    if refused.is_empty() {
+/// Takes back the room that was not needed, so that the journal has no gap.
+async fn give_back(connection: &mut SqliteConnection, batch: &[&Prepared], unused: &[usize]) -> Result<(), Failure> {
+    if unused.is_empty() {
         return Ok(());
     }
-    let mut unused: HashMap<Shard, i64> = HashMap::new();
-    for &index in refused {
-        *unused.entry(batch[index].commit.shard).or_default() += 1;
+    let mut counts: HashMap<Shard, i64> = HashMap::new();
+    for &index in unused {
+        *counts.entry(batch[index].commit.shard).or_default() += 1;
     }
     let mut pack = Pack::default();
-    for (shard, count) in unused {
+    for (shard, count) in counts {
         pack.row(|row| {
             row.int(i64::from(shard.0)).int(count);
         });
@@ -191,24 +217,21 @@ async fn give_back(connection: &mut SqliteConnection, batch: &[&Prepared], refus
 }
 
 /// Journal rows, settled actions and effects. Parts without rows are there too: they cost nothing.
-fn record(
-    script: &'static str,
-    now_ms: i64,
-    batch: &[&Prepared],
-    done: &[usize],
-    results: &[CommitResult],
-) -> Statement {
+fn record(script: &'static str, now_ms: i64, batch: &[&Prepared], placed: &Placed) -> Statement {
     let (mut journal, mut actions, mut effects) = (Pack::default(), Pack::default(), Pack::default());
-    for &index in done {
-        let (Prepared { commit, body, .. }, CommitResult::Done { seq, .. }) = (batch[index], &results[index]) else {
+    for index in placed.done() {
+        let (Prepared { commit, body, .. }, CommitResult::Done { seq, .. }) = (batch[index], &placed.results[index])
+        else {
             continue;
         };
         let (namespace, session) = (commit.key.namespace.as_str(), commit.key.session_id.as_str());
-        journal.row(|row| {
-            row.int(i64::from(commit.shard.0)).int(*seq as i64).id(namespace).id(session);
-            row.int(commit.expect_offset as i64).int(commit.entry.head.next_offset as i64 - 1);
-            row.int(now_ms).text(body.as_str());
-        });
+        if !placed.kept.contains(&index) {
+            journal.row(|row| {
+                row.int(i64::from(commit.shard.0)).int(*seq as i64).id(namespace).id(session);
+                row.int(commit.expect_offset as i64).int(commit.entry.head.next_offset as i64 - 1);
+                row.int(now_ms).text(body.as_str());
+            });
+        }
         for settled in &commit.settled {
             actions.row(|row| {
                 row.id(namespace).id(settled.action_id.as_str()).id(session).int(now_ms);
@@ -236,14 +259,14 @@ async fn follow_up(
     now_ms: i64,
     shards: u16,
     batch: &[&Prepared],
-    done: &[usize],
-    results: &mut [CommitResult],
+    placed: &mut Placed,
 ) -> Result<(), Failure> {
-    let sent = done.iter().flat_map(|&index| batch[index].commit.follow_ups.iter().map(move |new| (index, new)));
+    let sent = placed.done().flat_map(|index| batch[index].commit.follow_ups.iter().map(move |new| (index, new)));
     let (senders, actions): (Vec<usize>, Vec<_>) = sent.unzip();
     let verdicts = accept::accept(connection, now_ms, shards, &actions).await?;
     for (index, verdict) in senders.into_iter().zip(verdicts) {
-        if let (CommitResult::Done { follow_ups, .. }, Some(action)) = (&mut results[index], under_way(verdict)) {
+        let result = &mut placed.results[index];
+        if let (CommitResult::Done { follow_ups, .. }, Some(action)) = (result, under_way(verdict)) {
             follow_ups.push(action);
         }
     }

@@ -13,8 +13,8 @@ use sqlx::SqliteConnection;
 
 use super::SqliteStore;
 use super::failure::failure;
-use super::rows::{count, get};
-use crate::defining::{Entry, decide, definition, hash, head, page};
+use super::rows::count;
+use crate::defining::{Entry, below, decide, definition, head, page, version};
 
 macro_rules! row {
     () => {
@@ -132,18 +132,11 @@ impl Definitions for SqliteStore {
             .bind(namespace.as_str())
             .bind(key.0.as_str())
             .bind(key.1.as_str())
-            .bind(before.map_or(i64::MAX, |before| i64::try_from(before).unwrap_or(i64::MAX)))
+            .bind(below(before))
             .bind(limit as i64)
             .fetch_all(&self.0.readers)
             .await
             .map_err(failure)?;
-        let version = |row| {
-            Ok(DefinitionVersion {
-                version: count(row, "version")?,
-                content_hash: hash(row)?,
-                created_at_ms: get(row, "created_at_ms")?,
-            })
-        };
         rows.iter().map(version).collect()
     }
 

@@ -1,7 +1,6 @@
 //! One step: decide, perform, decide again, finish. Decisions run ahead of commits; effects wait
 //! until everything before them is durable.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
 use domain::effect::{Effect, EffectCall, EffectClass, EffectFailure, EffectRow, EffectState, Outcome, effect_key};
@@ -72,12 +71,13 @@ impl Live {
 
     /// Decides and performs until the step ends one way or another.
     async fn rounds(&mut self, start: StepStart) -> Flow {
-        let mut outcomes = Vec::new();
+        let (mut start, mut outcomes) = (start, Vec::new());
         // Settled by the commit that holds their answers: after a crash before it they are in doubt.
         let mut answered = Vec::new();
         loop {
-            let decision = self.decide(&start, &outcomes);
-            match decision {
+            let decided = self.decide(start, outcomes).await?;
+            (start, outcomes) = (decided.start, decided.outcomes);
+            match decided.decision {
                 Decision::Perform(effect) if outcomes.len() < EFFECTS_PER_STEP_MAX => {
                     let row = self.effect_row(&start, outcomes.len(), &effect, EffectState::Settled);
                     match self.perform(&start, outcomes.len(), effect).await {
@@ -148,14 +148,6 @@ impl Live {
         for row in rows {
             self.session.note_effect(row);
         }
-    }
-
-    /// A panicking moniker fails its step, not its shard.
-    fn decide(&self, start: &StepStart, outcomes: &[Outcome]) -> Decision {
-        catch_unwind(AssertUnwindSafe(|| self.session.decide(start, outcomes))).unwrap_or_else(|_| Decision::Fail {
-            code: Code::StepFailed,
-            message: "the moniker panicked; the log has the details".into(),
-        })
     }
 
     fn fail(&mut self, start: StepStart, code: Code, message: String) -> Flow {

@@ -41,7 +41,7 @@ impl State {
         if !held && !breakages.on(Breakage::DropFence) {
             return CommitResult::Fenced;
         }
-        let next_seq = shard.seq + 1;
+        let last_seq = shard.seq;
         let Some(row) = self.sessions.get_mut(&commit.key) else { return CommitResult::Conflict };
         let expected = (commit.expect_steps, commit.expect_offset);
         let guard_off = breakages.on(Breakage::DropGuard) || (!held && breakages.on(Breakage::DropFence));
@@ -49,26 +49,26 @@ impl State {
             return CommitResult::Conflict;
         }
         if breakages.strikes(Breakage::LoseCommit) {
-            return CommitResult::Done { seq: next_seq, follow_ups: Vec::new() };
+            return CommitResult::Done { seq: last_seq + 1, follow_ups: Vec::new() };
         }
+        // Sent again after a doubt, most often: it has its row.
+        let is_empty = commit.entry.steps.is_empty() && commit.entry.events.is_empty();
+        let is_kept = is_empty && row.head == commit.entry.head;
         row.head = commit.entry.head.clone();
         if breakages.on(Breakage::ForgetTimer) && row.head.wake_at_ms.is_some_and(|at| at > now_ms) {
             row.head.wake_at_ms = None;
         }
-        if let Some(shard) = self.shard(commit.shard) {
-            shard.seq = next_seq;
+        if is_kept {
+            return self.record(owner, commit, last_seq, now_ms, breakages);
         }
-        self.write(owner, commit, next_seq, now_ms, breakages)
+        if let Some(shard) = self.shard(commit.shard) {
+            shard.seq = last_seq + 1;
+        }
+        self.journal(&commit, last_seq + 1, now_ms, breakages);
+        self.record(owner, commit, last_seq + 1, now_ms, breakages)
     }
 
-    fn write(
-        &mut self,
-        owner: &WorkerId,
-        commit: Commit,
-        seq: u64,
-        now_ms: i64,
-        breakages: &Breakages,
-    ) -> CommitResult {
+    fn journal(&mut self, commit: &Commit, seq: u64, now_ms: i64, breakages: &Breakages) {
         let row = JournalRow {
             shard: commit.shard,
             seq,
@@ -79,6 +79,17 @@ impl State {
         if !breakages.strikes(Breakage::LoseJournalRow) {
             self.journal.insert((commit.shard, seq), row);
         }
+    }
+
+    /// All of a commit but its row.
+    fn record(
+        &mut self,
+        owner: &WorkerId,
+        commit: Commit,
+        seq: u64,
+        now_ms: i64,
+        breakages: &Breakages,
+    ) -> CommitResult {
         let forget = breakages.strikes(Breakage::LoseSettlement);
         let asked = if forget { Vec::new() } else { commit.settled };
         let (settled, settled_again) = self.settle(&commit.key, asked, now_ms);

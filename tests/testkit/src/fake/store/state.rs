@@ -13,12 +13,14 @@ use schemas::id::{
     ActionId, AgentId, ConversationId, DefinitionId, Epoch, Namespace, OperationId, SessionId, SessionKey, Shard,
     TurnId, WorkerId,
 };
+use schemas::memory::MemoryOwner;
 use schemas::problem::Code;
 use schemas::record::{Entry, JournalRow};
 use schemas::session::SessionRow;
 
 use super::conversations::ConversationRec;
 use super::definitions::DefinitionRec;
+use super::memories::Corpus;
 
 /// A ledger row. Without `action` it is the record of a refusal.
 #[derive(Debug, Clone)]
@@ -98,6 +100,7 @@ pub(super) struct State {
     pub conversations: BTreeMap<(Namespace, ConversationId), ConversationRec>,
     pub turns: BTreeMap<(Namespace, TurnId), Turn>,
     pub operations: BTreeMap<(Namespace, OperationId), Operation>,
+    pub memories: BTreeMap<MemoryOwner, Corpus>,
     pub commit_log: Vec<Committed>,
     pub claim_log: Vec<Claimed>,
     /// Sessions that had to be made due again, for the oracle alone.
@@ -126,6 +129,7 @@ impl State {
             conversations: BTreeMap::new(),
             turns: BTreeMap::new(),
             operations: BTreeMap::new(),
+            memories: BTreeMap::new(),
             commit_log: Vec::new(),
             claim_log: Vec::new(),
             rearmed: Vec::new(),

@@ -92,6 +92,17 @@ fn the_moniker_checks_its_own_settings() {
 }
 
 #[test]
+fn names_of_paths_are_no_session_ids() {
+    let mut body = create(json!({"moniker": "count"}));
+    body["session_id"] = json!("bulk");
+    let problem = refused(body.clone());
+    assert_eq!((problem.code, problem.errors[0].field.as_str()), (Code::InvalidRequest, "session_id"));
+    assert!(problem.detail.contains("/api/sessions/bulk") && problem.detail.contains("leave it out"), "{problem:?}");
+    body["session_id"] = json!("bulk2");
+    ok(body);
+}
+
+#[test]
 fn null_is_absent() {
     let new = ok(create(json!({"moniker": "count", "state": null, "max_steps": null}))).session.unwrap();
     assert_eq!((new.spec.max_steps, new.state.as_str()), (None, "{}"));

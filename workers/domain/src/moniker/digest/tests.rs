@@ -51,6 +51,17 @@ fn a_document_becomes_a_step() {
 }
 
 #[test]
+fn only_large_documents_are_heavy() {
+    let (spec, frame) = (with(json!({"paths": ["/d"]})), frame("start", json!({}), None));
+    let is_heavy =
+        |outcomes: &[Outcome]| Digest.is_heavy(&StepInput { frame: &frame, spec: &spec, arrival: None, outcomes });
+    assert!(!is_heavy(&[]));
+    assert!(!is_heavy(&[document("/d/a.md", PROSE)]));
+    assert!(is_heavy(&[document("/d/a.md", &PROSE.repeat(HEAVY_TEXT_BYTES / PROSE.len() + 1))]));
+    assert!(!is_heavy(&[Outcome::Ok(json!({"done": true}))]), "the digest of digests is of bounded size");
+}
+
+#[test]
 fn unreadable_and_empty_documents_are_noted() {
     let skipped =
         Outcome::Ok(json!({"done": false, "name": "/d/b.bin", "skipped": "it is binary", "index": 2, "total": 2}));

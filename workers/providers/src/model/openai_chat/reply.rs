@@ -1,10 +1,11 @@
 //! A chat completion as a reply.
 
-use domain::chat::{ChatReply, Finish, Part, Reasoning, Usage, made_id};
+use domain::chat::{ChatReply, Finish, Part, Reasoning, made_id};
 use serde_json::Value;
 
 use crate::call::CallError;
 use crate::config::Vendor;
+use crate::model::openai_usage::CHAT;
 use crate::model::order::Order;
 use crate::model::{Reading, declined, failure, json as helper, lacking};
 
@@ -55,7 +56,7 @@ pub fn read_completion(body: Value, call_id: &str, order: &Order<Key>) -> Result
         parts,
         finish,
         raw_finish,
-        usage: usage(&body["usage"]).or_else(|| usage(&body["x_groq"]["usage"])),
+        usage: CHAT.read(&body["usage"]).or_else(|| CHAT.read(&body["x_groq"]["usage"])),
         provider: VENDOR.as_str().to_owned(),
         model: body["model"].as_str().unwrap_or_default().to_owned(),
         message_id: helper::text(&body, "id").map(str::to_owned),
@@ -102,20 +103,4 @@ pub fn content_text(content: &Value) -> String {
         Value::Array(parts) => parts.iter().filter_map(|part| part["text"].as_str()).collect(),
         _ => String::new(),
     }
-}
-
-pub fn usage(value: &Value) -> Option<Usage> {
-    value.as_object()?;
-    let input = helper::number(value, "prompt_tokens");
-    let output = helper::number(value, "completion_tokens");
-    let total = value["total_tokens"].as_u64().unwrap_or_else(|| input.saturating_add(output));
-    Some(Usage {
-        input_tokens: input,
-        output_tokens: output,
-        total_tokens: total,
-        cached_input_tokens: helper::number(&value["prompt_tokens_details"], "cached_tokens"),
-        cache_write_tokens: 0,
-        reasoning_tokens: helper::number(&value["completion_tokens_details"], "reasoning_tokens"),
-        breakdown: Some(value.clone()),
-    })
 }

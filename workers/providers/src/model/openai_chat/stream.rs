@@ -8,6 +8,7 @@ use super::reply::{self, Key, content_text};
 use super::tool_calls::ToolCalls;
 use crate::call::CallError;
 use crate::config::Vendor;
+use crate::model::openai_usage::CHAT;
 use crate::model::order::Order;
 use crate::model::{Reading, ReplyStream, cut, event_json, failure, garbled, json as helper};
 use crate::sse::Event;
@@ -62,7 +63,7 @@ impl Stream {
         let figures = [&chunk["usage"], &chunk["x_groq"]["usage"]].into_iter().find(|usage| usage.is_object());
         if let Some(usage) = figures {
             self.usage = usage.clone();
-            deltas.extend(reply::usage(usage).map(|usage| ChatDelta::Usage { usage }));
+            deltas.extend(CHAT.read(usage).map(|usage| ChatDelta::Usage { usage }));
         }
         // Only one choice is asked for. A chunk of figures has none, or a null.
         let choices = chunk["choices"].as_array().map_or(&[][..], Vec::as_slice);

@@ -1,10 +1,11 @@
 //! A response of the Responses API as a reply.
 
-use domain::chat::{ChatReply, Finish, Part, Reasoning, Usage, made_id};
+use domain::chat::{ChatReply, Finish, Part, Reasoning, made_id};
 use serde_json::Value;
 
 use crate::call::{CallError, Class};
 use crate::config::Vendor;
+use crate::model::openai_usage::RESPONSES;
 use crate::model::order::Order;
 use crate::model::{Reading, declined, failure, json as helper, lacking};
 
@@ -52,7 +53,7 @@ pub fn read_response(body: Value, call_id: &str, order: &Order<Key>) -> Result<C
         parts,
         finish,
         raw_finish: reason.or(status).map(str::to_owned),
-        usage: usage(&body["usage"]),
+        usage: RESPONSES.read(&body["usage"]),
         provider: VENDOR.as_str().to_owned(),
         model: body["model"].as_str().unwrap_or_default().to_owned(),
         message_id: helper::text(&body, "id").map(str::to_owned),
@@ -108,19 +109,3 @@ fn thoughts(item: &Value) -> String {
 
 /// Stands between the paragraphs of thoughts.
 pub const BETWEEN_SUMMARIES: &str = "\n\n";
-
-pub fn usage(value: &Value) -> Option<Usage> {
-    value.as_object()?;
-    let input = helper::number(value, "input_tokens");
-    let output = helper::number(value, "output_tokens");
-    let total = value["total_tokens"].as_u64().unwrap_or_else(|| input.saturating_add(output));
-    Some(Usage {
-        input_tokens: input,
-        output_tokens: output,
-        total_tokens: total,
-        cached_input_tokens: helper::number(&value["input_tokens_details"], "cached_tokens"),
-        cache_write_tokens: 0,
-        reasoning_tokens: helper::number(&value["output_tokens_details"], "reasoning_tokens"),
-        breakdown: Some(value.clone()),
-    })
-}

@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use super::reply::{self, BETWEEN_SUMMARIES, Key};
 use crate::call::CallError;
 use crate::config::Vendor;
+use crate::model::openai_usage::RESPONSES;
 use crate::model::order::Order;
 use crate::model::{Reading, ReplyStream, cut, event_json, failure, garbled, json as helper};
 use crate::sse::Event;
@@ -88,7 +89,7 @@ impl Stream {
             return Err(garbled(VENDOR, "an end without the response"));
         }
         self.terminal = event["response"].clone();
-        deltas.extend(reply::usage(&self.terminal["usage"]).map(|usage| ChatDelta::Usage { usage }));
+        deltas.extend(RESPONSES.read(&self.terminal["usage"]).map(|usage| ChatDelta::Usage { usage }));
         Ok(())
     }
 }

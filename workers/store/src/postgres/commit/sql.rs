@@ -5,7 +5,9 @@ use super::super::rows::now;
 
 /// In order: the shards that are held as said are locked, by number; the heads that are as expected
 /// are replaced, in the order given, which is that of their ids; what was replaced gets its places in
-/// the journal; then its actions are settled and its effects written.
+/// the journal; then its actions are settled and its effects written. A head that is there already, as
+/// it is when a commit without steps and events comes a second time, takes no place; if it comes while
+/// the first one is still under way, it is in neither list and the answer is a conflict, as for others.
 ///
 /// `given` ($1 to $14) is the commits. The shard's row is locked before anything of it is read, and
 /// this program never runs two of these statements for one shard at a time, so each sees what the one
@@ -30,9 +32,17 @@ pub(super) const COMMIT: &str = concat!(
                 AND s.wake_at_ms IS NOT NULL AND g.wake_at_ms IS NOT NULL THEN s.wake_at_ms ELSE g.wake_at_ms END
         FROM given AS g
         WHERE s.namespace = g.namespace AND s.session_id = g.session_id AND s.shard = g.shard
-            AND s.steps = g.expect_steps AND s.next_offset = g.expect_offset
+            AND s.steps = g.expect_steps AND s.next_offset = g.expect_offset AND s.head <> g.head
             AND ((g.shard, g.owner, g.epoch) IN (SELECT shard, owner, epoch FROM held)) IS TRUE
         RETURNING g.shard, g.place
+    ), kept AS MATERIALIZED (
+        SELECT g.shard, g.place FROM given AS g
+        JOIN sessions AS s ON s.namespace = g.namespace AND s.session_id = g.session_id
+        WHERE g.next_offset = g.expect_offset AND s.shard = g.shard AND s.head = g.head
+            AND s.steps = g.expect_steps AND s.next_offset = g.expect_offset
+            AND ((g.shard, g.owner, g.epoch) IN (SELECT shard, owner, epoch FROM held)) IS TRUE
+    ), done AS MATERIALIZED (
+        SELECT place FROM replaced UNION ALL SELECT place FROM kept
     ), placed AS MATERIALIZED (
         SELECT r.shard, r.place, h.seq + row_number() OVER (PARTITION BY r.shard ORDER BY r.place) AS seq
         FROM replaced AS r JOIN held AS h ON h.shard = r.shard
@@ -49,18 +59,19 @@ pub(super) const COMMIT: &str = concat!(
         FROM unnest($18::int8[], $19::text[], $20::text[], $21::text[], $22::text[], $23::text[], $24::text[])
             AS t (place, namespace, session_id, action_id, outcome, code, error)
         WHERE a.namespace = t.namespace AND a.action_id = t.action_id AND a.session_id = t.session_id
-            AND a.outcome IS NULL AND (t.place IN (SELECT place FROM placed)) IS TRUE
+            AND a.outcome IS NULL AND (t.place IN (SELECT place FROM done)) IS TRUE
     ), recorded AS (
         INSERT INTO effects (namespace, session_id, effect_key, class, state, what, settled_at_ms)
         SELECT namespace, session_id, effect_key, class, state, what,
             CASE state WHEN 'settled' THEN (SELECT ms FROM clock) END
         FROM unnest($25::int8[], $26::text[], $27::text[], $28::text[], $29::text[], $30::text[], $31::text[])
             AS t (place, namespace, session_id, effect_key, class, state, what)
-        WHERE (t.place IN (SELECT place FROM placed)) IS TRUE
+        WHERE (t.place IN (SELECT place FROM done)) IS TRUE
         ON CONFLICT (namespace, session_id, effect_key) DO UPDATE
             SET state = excluded.state, settled_at_ms = excluded.settled_at_ms WHERE effects.state <> 'settled'
     )
-    SELECT place, seq, shard, NULL AS owner, NULL AS epoch FROM placed
+    SELECT place, seq, shard, NULL::text AS owner, NULL::int8 AS epoch FROM placed
+    UNION ALL SELECT k.place, h.seq, k.shard, NULL::text, NULL::int8 FROM kept AS k JOIN held AS h ON h.shard = k.shard
     UNION ALL SELECT NULL, NULL, shard, owner, epoch FROM held"
 );
 

@@ -9,6 +9,15 @@ macro_rules! reserve {
         RETURNING 'shard' AS done, shard, owner, epoch, seq"
     };
 }
+/// Of commits without steps and events, those whose head is there already, byte by byte.
+macro_rules! find_kept {
+    () => {
+        "SELECT 'kept' AS done, s.namespace, s.session_id FROM json_each($4) AS j CROSS JOIN sessions AS s
+            ON s.namespace = j.value->>0 AND s.session_id = j.value->>1
+        WHERE s.steps = j.value->>2 AND s.next_offset = j.value->>3
+            AND s.head = cast(substr($5, j.value->>4, j.value->>5) AS TEXT)"
+    };
+}
 /// Replaces the heads that are as expected, of shards that are ours; returns whose.
 macro_rules! replace_heads {
     () => {
@@ -51,7 +60,8 @@ macro_rules! write_effects {
     };
 }
 
-pub(super) const BEGIN_AND_REPLACE: &str = concat!("BEGIN IMMEDIATE;", reserve!(), ";", replace_heads!());
+pub(super) const BEGIN_AND_REPLACE: &str =
+    concat!("BEGIN IMMEDIATE;", find_kept!(), ";", reserve!(), ";", replace_heads!());
 pub(super) const WRITE: &str = concat!(insert_journal!(), ";", settle_actions!(), ";", write_effects!());
 pub(super) const WRITE_AND_COMMIT: &str =
     concat!(insert_journal!(), ";", settle_actions!(), ";", write_effects!(), ";COMMIT");
@@ -60,6 +70,7 @@ pub(super) const GIVE_BACK: &str = "
 
 #[cfg(test)]
 pub(in super::super) const SQL: &[(&str, &str)] = &[
+    ("commit::find_kept", find_kept!()),
     ("commit::reserve", reserve!()),
     ("commit::replace_heads", replace_heads!()),
     ("commit::insert_journal", insert_journal!()),

@@ -86,6 +86,12 @@ async fn orders_come_from_indexes() {
         "operations::list",
         "operations::list_of_conversation",
         "operations::list_of_turn",
+        "memories::floor",
+        "memories::scan",
+        "memories::recent",
+        "memories::recent_of_tier",
+        "memories::recent_of_type",
+        "memories::unembedded",
     ];
     for (name, sql) in statements().into_iter().filter(|(name, _)| ordered.contains(name)) {
         let explain = format!("EXPLAIN QUERY PLAN {sql}");

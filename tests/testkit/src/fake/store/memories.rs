@@ -1,0 +1,225 @@
+//! The `Memories` port, kept as two logs of versions: what was written lately, and what was moved away
+//! since. It is the union of both that is read, as if one of them were an archive.
+
+use async_trait::async_trait;
+use domain::failure::Failure;
+use domain::memory::merge::{Versioned, union};
+use domain::memory::search::{Scanned, Search, hits};
+use domain::memory::vector::to_bytes;
+use domain::memory::{Embedding, MemoryHits, MemoryKey, MemoryQuery, NewMemory, Traits};
+use domain::ports::{Memories, MemoryListQuery, MemoryPage, Remembered, Unembedded};
+use schemas::id::MemoryId;
+use schemas::json::Json;
+use schemas::limits::{MEMORIES_SCANNED_MAX, MEMORY_INLINE_BYTES_MAX};
+use schemas::memory::{Memory, MemoryChange, MemoryOwner};
+
+use super::MemStore;
+
+/// Writes after which what is fresh is moved away.
+const FRESH_MAX: usize = 3;
+
+/// A memory with all its content.
+#[derive(Debug, Clone)]
+pub(super) struct MemoryRec {
+    memory: Memory,
+    body_hash: [u8; 32],
+    embedding: Option<Embedding>,
+}
+
+#[derive(Debug, Clone, Default)]
+pub(super) struct Corpus {
+    fresh: Vec<Versioned<MemoryRec>>,
+    archived: Vec<Versioned<MemoryRec>>,
+}
+
+impl Corpus {
+    fn live(&self) -> Vec<MemoryRec> {
+        union(self.fresh.clone(), self.archived.clone()).into_iter().map(|(_, rec)| rec).collect()
+    }
+
+    fn find(&self, key: &MemoryKey) -> Option<MemoryRec> {
+        self.live().into_iter().find(|rec| match key {
+            MemoryKey::Id(id) => rec.memory.id == *id,
+            MemoryKey::Label(label) => rec.memory.label.as_ref() == Some(label),
+        })
+    }
+
+    /// The newest version of an id, deletions included; 0 if there is none.
+    fn version(&self, id: &MemoryId) -> u64 {
+        let versions = self.fresh.iter().chain(&self.archived).filter(|one| one.id == *id);
+        versions.map(|one| one.version).max().unwrap_or(0)
+    }
+
+    fn add(&mut self, id: MemoryId, version: u64, row: Option<MemoryRec>) {
+        if self.fresh.len() == FRESH_MAX {
+            self.archived.append(&mut self.fresh);
+        }
+        self.fresh.push(Versioned { id, version, row });
+    }
+
+    fn set_embedding(&mut self, id: &MemoryId, version: u64, embedding: &Embedding) -> bool {
+        let rows = self.fresh.iter_mut().chain(&mut self.archived);
+        let mut set = false;
+        for rec in rows.filter(|one| one.id == *id && one.version == version).filter_map(|one| one.row.as_mut()) {
+            rec.embedding = Some(embedding.clone());
+            rec.memory.embedding_model = Some(embedding.model.clone());
+            set = true;
+        }
+        set
+    }
+
+    fn write(&mut self, owner: &MemoryOwner, new: &NewMemory, now_ms: i64) -> Remembered {
+        let of_label = new.label.clone().and_then(|label| self.find(&MemoryKey::Label(label)));
+        let row = of_label.or_else(|| self.find(&MemoryKey::Id(new.id.clone())));
+        let id = row.as_ref().map_or(&new.id, |row| &row.memory.id).clone();
+        let version = self.version(&id);
+        let done = |change, version| Remembered { change, id: id.clone(), version };
+        if row.is_none() && version > 0 {
+            return done(MemoryChange::Gone, version);
+        }
+        if new.expect_version.is_some_and(|expected| expected != version) {
+            return done(MemoryChange::Conflict, version);
+        }
+        if row.as_ref().is_some_and(|row| row.body_hash == new.body_hash()) {
+            if let Some(embedding) = &new.embedding {
+                self.set_embedding(&id, version, embedding);
+            }
+            return done(MemoryChange::Unchanged, version);
+        }
+        let kept = row.as_ref().filter(|row| row.memory.content == new.content).and_then(|row| row.embedding.clone());
+        let embedding = new.embedding.clone().or(kept);
+        let memory = Memory {
+            id: id.clone(),
+            namespace: owner.namespace.clone(),
+            agent_id: owner.agent_id.clone(),
+            label: new.label.clone(),
+            tier: new.tier,
+            kind: new.kind.clone(),
+            content: new.content.clone(),
+            content_ref: (new.content.len() > MEMORY_INLINE_BYTES_MAX).then(|| format!("{}/{id}", owner.agent_id)),
+            significance: new.significance,
+            metadata: new.metadata.clone(),
+            embedding_model: embedding.as_ref().map(|embedding| embedding.model.clone()),
+            version: version + 1,
+            created_at_ms: row.as_ref().map_or(now_ms, |row| row.memory.created_at_ms),
+            updated_at_ms: now_ms,
+        };
+        let rec = MemoryRec { memory, body_hash: new.body_hash(), embedding };
+        self.add(id.clone(), version + 1, Some(rec));
+        let change = if row.is_some() { MemoryChange::Updated } else { MemoryChange::Created };
+        done(change, version + 1)
+    }
+}
+
+impl MemoryRec {
+    /// As lists and searches show it.
+    fn shown(&self) -> Memory {
+        let mut memory = self.memory.clone();
+        if memory.content_ref.is_some() {
+            memory.content.clear();
+        }
+        memory
+    }
+
+    fn place(&self) -> (i64, &MemoryId) {
+        (self.memory.updated_at_ms, &self.memory.id)
+    }
+
+    fn traits<'r>(&'r self, metadata: &'r Json) -> Traits<'r> {
+        Traits {
+            tier: self.memory.tier,
+            kind: &self.memory.kind,
+            significance: self.memory.significance,
+            metadata: metadata.as_str(),
+            updated_at_ms: self.memory.updated_at_ms,
+        }
+    }
+}
+
+#[async_trait]
+impl Memories for MemStore {
+    async fn write(&self, owner: &MemoryOwner, memory: &NewMemory) -> Result<Remembered, Failure> {
+        let now_ms = self.now_ms();
+        Ok(self.transaction().memories.entry(owner.clone()).or_default().write(owner, memory, now_ms))
+    }
+
+    async fn read(&self, owner: &MemoryOwner, key: &MemoryKey) -> Result<Option<Memory>, Failure> {
+        Ok(self.corpus(owner).find(key).map(|rec| rec.memory))
+    }
+
+    async fn search(&self, owner: &MemoryOwner, query: &MemoryQuery) -> Result<MemoryHits, Failure> {
+        let mut live = self.corpus(owner).live();
+        live.sort_by(|a, b| b.place().cmp(&a.place()));
+        let floor_ms = live.get(MEMORIES_SCANNED_MAX).map(|rec| rec.memory.updated_at_ms);
+        live.retain(|rec| floor_ms.is_none_or(|floor| rec.memory.updated_at_ms > floor));
+        let mut search = Search::new(query);
+        for rec in &live {
+            let stored =
+                rec.embedding.as_ref().map(|embedding| (embedding.model.as_str(), to_bytes(&embedding.vector)));
+            let content = &rec.memory.content;
+            search.see(&Scanned {
+                id: &rec.memory.id,
+                traits: rec.traits(&Json::of(&rec.memory.metadata)),
+                label: rec.memory.label.as_deref(),
+                content: &content[..content.floor_char_boundary(MEMORY_INLINE_BYTES_MAX)],
+                embedding: stored.as_ref().map(|(model, bytes)| (*model, &bytes[..])),
+            });
+        }
+        let memories = live.iter().map(MemoryRec::shown).collect();
+        Ok(MemoryHits { hits: hits(search.finish(), memories), incomplete: floor_ms.is_some() })
+    }
+
+    async fn list(&self, owner: &MemoryOwner, query: &MemoryListQuery) -> Result<MemoryPage, Failure> {
+        let mut live = self.corpus(owner).live();
+        live.sort_by(|a, b| b.place().cmp(&a.place()));
+        live.retain(|rec| query.after.as_ref().is_none_or(|(ms, id)| rec.place() < (*ms, id)));
+        live.retain(|rec| query.filter.matches(&rec.traits(&Json::of(&rec.memory.metadata))));
+        let rows: Vec<Memory> = live.iter().take(query.limit).map(MemoryRec::shown).collect();
+        let last = rows.last().map(|memory| (memory.updated_at_ms, memory.id.clone()));
+        Ok(MemoryPage { next: last.filter(|_| live.len() > rows.len()), rows })
+    }
+
+    async fn delete(&self, owner: &MemoryOwner, key: &MemoryKey) -> Result<bool, Failure> {
+        let mut state = self.transaction();
+        let Some(corpus) = state.memories.get_mut(owner) else { return Ok(false) };
+        let Some(rec) = corpus.find(key) else { return Ok(false) };
+        corpus.add(rec.memory.id, rec.memory.version + 1, None);
+        Ok(true)
+    }
+
+    async fn unembedded(
+        &self,
+        owner: &MemoryOwner,
+        model: &str,
+        after: Option<&MemoryId>,
+        limit: usize,
+    ) -> Result<Vec<Unembedded>, Failure> {
+        let live = self.corpus(owner).live();
+        let wanted = live
+            .into_iter()
+            .map(|rec| rec.memory)
+            .filter(|memory| memory.embedding_model.as_deref() != Some(model))
+            .filter(|memory| after.is_none_or(|after| memory.id > *after));
+        let row = |memory: Memory| Unembedded { id: memory.id, version: memory.version, content: memory.content };
+        Ok(wanted.take(limit).map(row).collect())
+    }
+
+    async fn embed(
+        &self,
+        owner: &MemoryOwner,
+        id: &MemoryId,
+        version: u64,
+        embedding: &Embedding,
+    ) -> Result<bool, Failure> {
+        let mut state = self.transaction();
+        let Some(corpus) = state.memories.get_mut(owner) else { return Ok(false) };
+        let is_newest = corpus.version(id) == version;
+        Ok(is_newest && corpus.set_embedding(id, version, embedding))
+    }
+}
+
+impl MemStore {
+    fn corpus(&self, owner: &MemoryOwner) -> Corpus {
+        self.transaction().memories.get(owner).cloned().unwrap_or_default()
+    }
+}

@@ -1,0 +1,163 @@
+//! Remembering and recalling through the ports, on the fakes.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use domain::failure::Failure;
+use domain::memory::input::{MemorySearch, MemoryUpdate, MemoryWrite};
+use domain::memory::{Embedding, MemoryHits, MemoryKey, MemoryQuery, NewMemory};
+use domain::ports::{Memories, MemoryListQuery, MemoryPage, Remembered, Unembedded};
+use domain::recall;
+use schemas::id::{AgentId, MemoryId, Namespace};
+use schemas::memory::{Memory, MemoryChange, MemoryOwner};
+use serde_json::json;
+use testkit::fake::{MemStore, SimClock, WordEmbedder};
+
+fn store() -> MemStore {
+    MemStore::new(4, Arc::new(SimClock::new()))
+}
+
+fn owner() -> MemoryOwner {
+    MemoryOwner { namespace: Namespace::default_ns(), agent_id: AgentId::parse("agent").expect("an id") }
+}
+
+fn id(text: &str) -> MemoryId {
+    MemoryId::parse(text).expect("an id")
+}
+
+async fn remember(store: &MemStore, embedder: &WordEmbedder, name: &str, text: &str) -> recall::Recalled<Remembered> {
+    let input = MemoryWrite::check(&json!({"content": text, "label": name})).expect("valid");
+    recall::write(store, embedder, &owner(), input, id(name)).await.expect("written")
+}
+
+async fn search(store: &MemStore, embedder: &WordEmbedder, text: &str) -> (Vec<String>, bool) {
+    let input = MemorySearch::check(&json!({"query": text, "weights": {"vector": 1, "text": 0.001}})).expect("valid");
+    let found = recall::search(store, embedder, &owner(), input).await.expect("a search");
+    let names = found.value.hits.iter().map(|hit| hit.memory.id.to_string()).collect();
+    (names, found.not_embedded.is_some())
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_write_stores_and_embeds_in_one() {
+    let (store, embedder) = (store(), WordEmbedder::new("m"));
+    let written = remember(&store, &embedder, "tea", "likes green tea").await;
+    assert_eq!((written.value.change, written.not_embedded), (MemoryChange::Created, None));
+    remember(&store, &embedder, "rain", "rain tomorrow").await;
+    assert_eq!(embedder.asked(), ["likes green tea", "rain tomorrow"]);
+    assert_eq!(search(&store, &embedder, "green").await, (vec!["tea".to_owned()], false));
+}
+
+#[tokio::test(start_paused = true)]
+async fn without_an_embedder_words_do() {
+    let (store, embedder) = (store(), WordEmbedder::new("m"));
+    embedder.fail(Some(Failure::unavailable("away")));
+    let written = remember(&store, &embedder, "tea", "likes green tea").await;
+    assert_eq!(written.value.change, MemoryChange::Created);
+    assert_eq!(written.not_embedded, Some(Failure::unavailable("away")));
+    assert_eq!(search(&store, &embedder, "green").await, (vec!["tea".to_owned()], true));
+    embedder.fail(None);
+    let done = recall::reembed(&store, &embedder, &owner()).await.expect("embedded");
+    assert_eq!(done, recall::Reembedded { embedded: 1, overtaken: 0 });
+    let key = MemoryKey::Label("tea".into());
+    let kept = store.read(&owner(), &key).await.expect("read").expect("it is there");
+    assert_eq!(kept.embedding_model.as_deref(), Some("m"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_change_of_the_model_is_made_good() {
+    let (store, old, new) = (store(), WordEmbedder::new("old"), WordEmbedder::new("new"));
+    for n in 0..300 {
+        remember(&store, &old, &format!("m{n}"), &format!("word{n}")).await;
+    }
+    let done = recall::reembed(&store, &new, &owner()).await.expect("embedded");
+    assert_eq!(done, recall::Reembedded { embedded: 300, overtaken: 0 });
+    assert_eq!(recall::reembed(&store, &new, &owner()).await.expect("nothing to do"), recall::Reembedded::default());
+    assert_eq!(search(&store, &new, "word7").await.0[0], "m7");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_update_changes_what_it_names_and_embeds_only_new_content() {
+    let (store, embedder) = (store(), WordEmbedder::new("m"));
+    remember(&store, &embedder, "tea", "likes green tea").await;
+    let dearer = MemoryUpdate::check(&json!({"label": "tea", "significance": 0.9})).expect("valid");
+    let done = recall::update(&store, &embedder, &owner(), &dearer).await.expect("written").expect("it is there");
+    assert_eq!((done.value.change, done.value.version), (MemoryChange::Updated, 2));
+    assert_eq!(embedder.asked().len(), 1);
+    assert_eq!(search(&store, &embedder, "green").await.0, ["tea"], "the vector stays");
+    let other = MemoryUpdate::check(&json!({"label": "tea", "content": "likes coffee"})).expect("valid");
+    recall::update(&store, &embedder, &owner(), &other).await.expect("written").expect("it is there");
+    assert_eq!(search(&store, &embedder, "coffee").await.0, ["tea"]);
+    assert!(search(&store, &embedder, "green").await.0.is_empty());
+    let missing = MemoryUpdate::check(&json!({"label": "none", "content": "x"})).expect("valid");
+    assert_eq!(recall::update(&store, &embedder, &owner(), &missing).await.expect("read"), None);
+}
+
+/// Somebody else writes between a read and the write after it, so many times.
+struct Meddled {
+    store: MemStore,
+    left: std::sync::atomic::AtomicU32,
+}
+
+#[async_trait]
+impl Memories for Meddled {
+    async fn write(&self, owner: &MemoryOwner, memory: &NewMemory) -> Result<Remembered, Failure> {
+        self.store.write(owner, memory).await
+    }
+
+    async fn read(&self, owner: &MemoryOwner, key: &MemoryKey) -> Result<Option<Memory>, Failure> {
+        let memory = self.store.read(owner, key).await?;
+        let order = std::sync::atomic::Ordering::SeqCst;
+        if let (Some(memory), Ok(left)) = (&memory, self.left.fetch_update(order, order, |left| left.checked_sub(1))) {
+            let change = MemoryUpdate::check(&json!({"id": memory.id, "metadata": {"left": left}})).expect("valid");
+            self.store.write(owner, &change.over(memory.clone(), None)).await?;
+        }
+        Ok(memory)
+    }
+
+    async fn search(&self, owner: &MemoryOwner, query: &MemoryQuery) -> Result<MemoryHits, Failure> {
+        self.store.search(owner, query).await
+    }
+
+    async fn list(&self, owner: &MemoryOwner, query: &MemoryListQuery) -> Result<MemoryPage, Failure> {
+        Memories::list(&self.store, owner, query).await
+    }
+
+    async fn delete(&self, owner: &MemoryOwner, key: &MemoryKey) -> Result<bool, Failure> {
+        self.store.delete(owner, key).await
+    }
+
+    async fn unembedded(
+        &self,
+        owner: &MemoryOwner,
+        model: &str,
+        after: Option<&MemoryId>,
+        limit: usize,
+    ) -> Result<Vec<Unembedded>, Failure> {
+        self.store.unembedded(owner, model, after, limit).await
+    }
+
+    async fn embed(
+        &self,
+        owner: &MemoryOwner,
+        id: &MemoryId,
+        version: u64,
+        vector: &Embedding,
+    ) -> Result<bool, Failure> {
+        self.store.embed(owner, id, version, vector).await
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn no_update_is_lost_to_another() {
+    let (store, embedder) = (store(), WordEmbedder::new("m"));
+    remember(&store, &embedder, "tea", "likes green tea").await;
+    let update = MemoryUpdate::check(&json!({"label": "tea", "significance": 0.9})).expect("valid");
+    let meddled = |left: u32| Meddled { store: store.clone(), left: left.into() };
+    let done = recall::update(&meddled(3), &embedder, &owner(), &update).await.expect("written").expect("it is there");
+    assert_eq!((done.value.change, done.value.version), (MemoryChange::Updated, 5));
+    let kept = store.read(&owner(), &MemoryKey::Label("tea".into())).await.expect("read").expect("it is there");
+    assert_eq!((kept.significance, &kept.metadata["left"]), (0.9, &json!(1)), "both changes are there");
+    let other = MemoryUpdate::check(&json!({"label": "tea", "significance": 0.1})).expect("valid");
+    let failure = recall::update(&meddled(100), &embedder, &owner(), &other).await.expect_err("others keep writing");
+    assert!(failure.retriable, "{failure}");
+}
