@@ -65,16 +65,7 @@ impl Store {
 
     fn of<S>(store: S, backend: Backend) -> Self
     where
-        S: Ledger
-            + Sessions
-            + Commits
-            + Journal
-            + Leases
-            + Tokens
-            + Definitions
-            + Conversations
-            + Operations
-            + 'static,
+        S: Ledger + Sessions + Commits + Journal + Leases + Tokens + Definitions + Conversations + Operations + 'static,
     {
         let store = Arc::new(store);
         Self {

@@ -131,9 +131,7 @@ fn arrived(
     if arrival.kind == ArrivalKind::Input {
         let place = start::Place { conversation, session: &input.session.session_id, agent: input.agent };
         let decisions = start::plan(&place, arrival);
-        let is_known = |decision: &TurnDecision| {
-            matches!(decision, TurnDecision::StartTurn { turn, .. } if step.state.lane(&turn.turn_id).is_some())
-        };
+        let is_known = |decision: &TurnDecision| matches!(decision, TurnDecision::StartTurn { turn, .. } if step.state.lane(&turn.turn_id).is_some());
         if decisions.iter().any(is_known) {
             let message = "a turn with this id is active already; leave turn_id out".to_owned();
             return Err(Decision::Refuse { code: Code::InvalidRequest, message });
@@ -207,8 +205,7 @@ fn guard_budgets(step: &mut Applying, input: &StepInput<'_>, conversation: &Conv
                 tool: "budget".to_owned(),
             };
             let hash = crate::tool::arguments_hash("budget", &json!([lane.turn.turn_id, lane.allowance]));
-            let approval =
-                ApprovalRequest { arguments_hash: hash, expires_ms: BUDGET_ASKS_MS, default_approve: false };
+            let approval = ApprovalRequest { arguments_hash: hash, expires_ms: BUDGET_ASKS_MS, default_approve: false };
             let mut operation = yes_or_no(place, approval);
             operation.operation_id =
                 ids::operation_id(lane.turn.turn_id.as_str(), &format!("budget.{}", lane.allowance));

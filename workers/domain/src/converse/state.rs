@@ -94,7 +94,9 @@ pub struct Open {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "what", rename_all = "snake_case")]
 pub enum Approved {
-    Agent { call: super::agents::AgentCall },
+    Agent {
+        call: super::agents::AgentCall,
+    },
     /// The turn may use its budget once more.
     Budget,
 }
