@@ -3,6 +3,7 @@
 
 mod approvals;
 mod claim;
+mod nudge;
 mod record;
 mod run;
 #[cfg(test)]
@@ -14,9 +15,10 @@ use std::time::Duration;
 use domain::ports::{ActionRunner, Ledger, Operations, Queue};
 use schemas::id::WorkerId;
 use schemas::limits;
-use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
+
+pub use nudge::{Nudge, NudgingCommits};
 
 /// The ports of an executor.
 #[derive(Clone)]
@@ -60,21 +62,6 @@ impl ExecutorConfig {
             drain_grace_ms: limits::DESTROY_GRACE_MS,
             backoff_max_ms: 5_000,
         }
-    }
-}
-
-/// Tells an executor of this process that there is work, so that it need not look. A hint: whoever
-/// commits operations may leave it out.
-#[derive(Debug, Clone, Default)]
-pub struct Nudge(Arc<Notify>);
-
-impl Nudge {
-    pub fn tell(&self) {
-        self.0.notify_one();
-    }
-
-    async fn told(&self) {
-        self.0.notified().await;
     }
 }
 

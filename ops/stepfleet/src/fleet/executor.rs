@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use anyhow::{Error, Result};
-use domain::ports::{Embedder, Models};
 use host::config::{Config, McpServer};
 use providers::{Actions, ActionsConfig, CodeConfig, MemoryActions};
 use schemas::definition::ActionKind;
@@ -12,26 +11,18 @@ use worker::executor::{Executor, ExecutorConfig, ExecutorDeps, Nudge};
 
 use super::Parts;
 
-/// What the role needs besides the parts that all have.
-pub struct Outbound {
-    pub models: Arc<dyn Models>,
-    pub embedder: Arc<dyn Embedder>,
-    /// Whether addresses that definitions bring may be loopback or private ones.
-    pub allow_private: bool,
-}
-
 /// Starts to run operations.
 ///
 /// # Errors
 /// The TLS set-up of the machine is unusable.
-pub fn start(parts: &Parts, config: &Config, worker: &WorkerId, outbound: Outbound, nudge: Nudge) -> Result<Executor> {
+pub fn start(parts: &Parts, config: &Config, worker: &WorkerId, nudge: Nudge) -> Result<Executor> {
     let settings = ActionsConfig {
-        allow_private: outbound.allow_private,
+        allow_private: parts.allow_private,
         mcp: config.mcp.iter().map(|(name, server)| (name.clone(), server_of(server))).collect(),
         code: CodeConfig { deno: config.deno.clone(), allow_net: config.code_hosts.clone() },
     };
-    let actions = Actions::new(settings, outbound.models, parts.store.definitions.clone()).map_err(Error::msg)?;
-    let memory = MemoryActions::new(parts.store.memories.clone(), outbound.embedder);
+    let actions = Actions::new(settings, parts.models.clone(), parts.store.definitions.clone()).map_err(Error::msg)?;
+    let memory = MemoryActions::new(parts.store.memories.clone(), parts.embedder.clone());
     let deps = ExecutorDeps {
         operations: parts.store.operations.clone(),
         runner: Arc::new(actions.with(ActionKind::Memory, Arc::new(memory))),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use anyhow::{Error, Result, bail};
 use broker::{EmbeddedLive, EmbeddedQueue, Rabbit};
-use domain::ports::{Archive, Clock, DeadLetters, Effects, Live, Queue};
+use domain::ports::{Archive, Clock, DeadLetters, Effects, Embedder, Live, Models, Queue};
 use history::LanceArchive;
 use host::clock::{FleetClock, SystemClock};
 use host::config::{Config, History, ModelProfile};
@@ -25,6 +25,10 @@ pub struct Parts {
     pub dead: Arc<dyn DeadLetters>,
     pub live: Arc<dyn Live>,
     pub effects: Arc<dyn Effects>,
+    pub models: Arc<dyn Models>,
+    pub embedder: Arc<dyn Embedder>,
+    /// Whether addresses that users bring may be loopback or private ones.
+    pub allow_private: bool,
     pub clock: Arc<dyn Clock>,
     /// The same, if it is to be kept in step with a shared database.
     pub fleet_clock: Option<Arc<FleetClock>>,
@@ -37,7 +41,7 @@ impl Parts {
     /// # Errors
     /// Something cannot be opened, and waiting would not help.
     pub async fn open(config: &Config, allow_private: bool, stop: &CancellationToken) -> Result<Self> {
-        let performer = performer(config, allow_private)?;
+        let (performer, embedder) = outbound(config, allow_private)?;
         let fleet_clock = config.database.is_shared().then(|| Arc::new(FleetClock::start()));
         let clock: Arc<dyn Clock> = match &fleet_clock {
             Some(clock) => clock.clone(),
@@ -66,9 +70,11 @@ impl Parts {
                 live: live.clone(),
                 clock: clock.clone(),
             },
-            performer,
+            performer.clone(),
         ));
-        Ok(Self { store, archive: Arc::new(archive), queue, dead, live, effects, clock, fleet_clock })
+        let archive = Arc::new(archive);
+        let models = performer;
+        Ok(Self { store, archive, queue, dead, live, effects, models, embedder, allow_private, clock, fleet_clock })
     }
 }
 
@@ -118,7 +124,7 @@ async fn open_archive(config: &Config, create: bool) -> Result<LanceArchive> {
     Ok(LanceArchive::open(&uri, history::OpenOptions { create, ..Default::default() }).await?)
 }
 
-fn performer(config: &Config, allow_private: bool) -> Result<Arc<Performer>> {
+fn outbound(config: &Config, allow_private: bool) -> Result<(Arc<Performer>, Arc<dyn Embedder>)> {
     let mut profiles = BTreeMap::new();
     for (name, found) in &config.models {
         let ModelProfile { provider, model, base_url, max_tokens, api_key_env, api_key_file, parameters, prices } =
@@ -132,7 +138,8 @@ fn performer(config: &Config, allow_private: bool) -> Result<Arc<Performer>> {
     settings.script = config.script.clone();
     settings.allow_private = allow_private;
     settings.embedding = embedding(config);
-    Ok(Arc::new(Performer::new(&settings)?))
+    let embedder = providers::embedder(&settings)?;
+    Ok((Arc::new(Performer::new(&settings)?), embedder))
 }
 
 /// What makes the vectors of memory search.

@@ -97,3 +97,19 @@ async fn a_store_that_is_away_is_waited_for() {
     assert!((19..30).contains(&took), "{took} s");
     executor.drain().await;
 }
+
+#[tokio::test(start_paused = true)]
+async fn commits_of_the_same_process_tell_of_what_they_dispatch() {
+    let place = Place::new(Tools::that_say(vec![Say { after_ms: 0, outcome: Ok(json!(1)) }])).await;
+    let nudge = Nudge::default();
+    let ports = Ports {
+        commits: Arc::new(NudgingCommits::new(place.ports.commits.clone(), nudge.clone())),
+        ..place.ports.clone()
+    };
+    let executor = Executor::start(place.deps(place.ports.operations.clone()), config("e1"), nudge);
+    sleep(Duration::from_millis(1_050)).await;
+    ports.dispatch(&worker("w1"), "s1", vec![task("o1", EffectClass::Pure)]).await;
+    sleep(Duration::from_millis(2)).await;
+    assert_eq!(place.ports.work_state("o1").await, OperationState::Completed);
+    executor.drain().await;
+}
