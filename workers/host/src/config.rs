@@ -53,6 +53,8 @@ pub struct Config {
     pub step_log: Option<PathBuf>,
     /// MCP servers by the names that definitions use.
     pub mcp: BTreeMap<String, McpServer>,
+    /// Pools of workers of others whose tasks go to the broker: `pool`, or `namespace:pool`.
+    pub task_pools: Vec<String>,
     /// The Deno program that runs code of models; looked for on the path if not given.
     pub deno: Option<PathBuf>,
     /// Hosts, with or without a port, that such code may call.

@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use anyhow::{Error, Result};
+use anyhow::{Error, Result, bail};
 use host::config::{Config, McpServer};
 use providers::{Actions, ActionsConfig, CodeConfig, MemoryActions};
 use schemas::definition::ActionKind;
-use schemas::id::WorkerId;
-use worker::executor::{Executor, ExecutorConfig, ExecutorDeps, Nudge};
+use schemas::id::{Namespace, WorkerId};
+use worker::executor::{Executor, ExecutorConfig, ExecutorDeps, Nudge, Relayed};
 
 use super::Parts;
 
@@ -28,8 +28,25 @@ pub fn start(parts: &Parts, config: &Config, worker: &WorkerId, nudge: Nudge) ->
         runner: Arc::new(actions.with(ActionKind::Memory, Arc::new(memory))),
         queue: parts.queue.clone(),
         ledger: parts.store.ledger.clone(),
+        tasks: parts.tasks.clone(),
     };
-    Ok(Executor::start(deps, ExecutorConfig::new(worker.clone()), nudge))
+    if deps.tasks.is_none() && !config.task_pools.is_empty() {
+        bail!(
+            "task_pools needs a broker: set amqp_url, or let workers claim over HTTP (POST /api/pools/{{pool}}/claim)"
+        );
+    }
+    let relayed = config.task_pools.iter().map(|pool| relayed(pool)).collect::<Result<_>>()?;
+    let settings = ExecutorConfig { relayed, ..ExecutorConfig::new(worker.clone()) };
+    Ok(Executor::start(deps, settings, nudge))
+}
+
+/// `pool`, or `namespace:pool`.
+fn relayed(text: &str) -> Result<Relayed> {
+    let (namespace, pool) = match text.rsplit_once(':') {
+        Some((namespace, pool)) => (Namespace::parse(namespace)?, pool),
+        None => (Namespace::default_ns(), text),
+    };
+    Ok(Relayed { namespace, pool: pool.to_owned() })
 }
 
 fn server_of(server: &McpServer) -> providers::McpServer {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use anyhow::{Error, Result, bail};
 use broker::{EmbeddedLive, EmbeddedQueue, Rabbit};
-use domain::ports::{Archive, Clock, DeadLetters, Effects, Embedder, Live, Models, Queue};
+use domain::ports::{Archive, Clock, DeadLetters, Effects, Embedder, Live, Models, Queue, TaskQueue};
 use history::LanceArchive;
 use host::clock::{FleetClock, SystemClock};
 use host::config::{Config, History, ModelProfile};
@@ -23,6 +23,8 @@ pub struct Parts {
     pub archive: Arc<dyn Archive>,
     pub queue: Arc<dyn Queue>,
     pub dead: Arc<dyn DeadLetters>,
+    /// Where tasks for workers of others go; nowhere without a broker.
+    pub tasks: Option<Arc<dyn TaskQueue>>,
     pub live: Arc<dyn Live>,
     pub effects: Arc<dyn Effects>,
     pub models: Arc<dyn Models>,
@@ -61,7 +63,7 @@ impl Parts {
         }
         let archive = when_ready("history", stop, archive_may_come, async || open_archive(config, true).await).await?;
         let shards = store.leases.shard_count().await?;
-        let (queue, dead, live) = carriers(config, shards)?;
+        let (queue, dead, live, tasks) = carriers(config, shards)?;
         let effects = Arc::new(Talking::new(
             TalkDeps {
                 conversations: store.conversations.clone(),
@@ -74,19 +76,32 @@ impl Parts {
         ));
         let archive = Arc::new(archive);
         let models = performer;
-        Ok(Self { store, archive, queue, dead, live, effects, models, embedder, allow_private, clock, fleet_clock })
+        Ok(Self {
+            store,
+            archive,
+            queue,
+            dead,
+            tasks,
+            live,
+            effects,
+            models,
+            embedder,
+            allow_private,
+            clock,
+            fleet_clock,
+        })
     }
 }
 
-type Carriers = (Arc<dyn Queue>, Arc<dyn DeadLetters>, Arc<dyn Live>);
+type Carriers = (Arc<dyn Queue>, Arc<dyn DeadLetters>, Arc<dyn Live>, Option<Arc<dyn TaskQueue>>);
 
 fn carriers(config: &Config, shards: u16) -> Result<Carriers> {
     let Some(url) = &config.amqp else {
         let queue = Arc::new(EmbeddedQueue::new());
-        return Ok((queue.clone(), queue, Arc::new(EmbeddedLive::new())));
+        return Ok((queue.clone(), queue, Arc::new(EmbeddedLive::new()), None));
     };
     let rabbit = Rabbit::start(url.expose(), shards)?;
-    Ok((rabbit.queue(), rabbit.dead_letters(), rabbit.live()))
+    Ok((rabbit.queue(), rabbit.dead_letters(), rabbit.live(), Some(rabbit.tasks())))
 }
 
 /// Whether a database that cannot be opened may be there later.

@@ -21,6 +21,7 @@ pub const NAMES: &[&str] = &[
     "log",
     "model",
     "step_log",
+    "task_pools",
     "deno",
     "code_hosts",
 ];

@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::PathBuf;
 
+use domain::tool::pool_name;
+use schemas::id::Namespace;
 use schemas::limits::SHARDS_MAX;
 
 use super::layers::{Layers, NAMES, Setting, merge, nearest};
@@ -49,6 +51,7 @@ pub fn config(layers: &Layers) -> Result<Config, Problems> {
         models,
         embedding,
         mcp,
+        task_pools: reader.parse("task_pools", pools).unwrap_or_default(),
         deno: reader.parse("deno", existing_file),
         code_hosts: reader.parse("code_hosts", hosts).unwrap_or_default(),
     };
@@ -172,6 +175,17 @@ fn existing_file(text: &str) -> Result<PathBuf, String> {
         Ok(_) => Err("is not a file".into()),
         Err(cause) => Err(format!("cannot be read: {cause}")),
     }
+}
+
+fn pools(text: &str) -> Result<Vec<String>, String> {
+    let pools: Vec<String> =
+        text.split(',').map(|pool| pool.trim().to_owned()).filter(|pool| !pool.is_empty()).collect();
+    for pool in &pools {
+        let (namespace, name) = pool.rsplit_once(':').unwrap_or((Namespace::default_ns().as_str(), pool));
+        Namespace::parse(namespace).map_err(|error| format!("the namespace of {pool:?} {error}"))?;
+        pool_name(name).map_err(|why| format!("the pool of {pool:?} {why}"))?;
+    }
+    Ok(pools)
 }
 
 fn hosts(text: &str) -> Result<Vec<String>, String> {
