@@ -75,11 +75,8 @@ pub(super) fn refusal(call: &AgentCall, from: &From<'_>) -> Option<ToolResult> {
 pub(super) fn actions(call: &AgentCall, from: &From<'_>) -> Vec<FollowUp> {
     let child = call.child();
     let delegate = call.mode == InvocationMode::Delegate;
-    let conversation = if delegate {
-        ids::conversation_id(call.operation_id.as_str(), "c")
-    } else {
-        from.conversation.clone()
-    };
+    let conversation =
+        if delegate { ids::conversation_id(call.operation_id.as_str(), "c") } else { from.conversation.clone() };
     let config = json!({ "single_turn": delegate, "depth": from.depth + 1 });
     let spec = SessionSpec {
         moniker: "converse".to_owned(),
