@@ -223,8 +223,6 @@ pub const TAGS_MAX: usize = 32;
 pub const TAG_BYTES_MAX: usize = 128;
 /// Canonical JSON of `metadata` or `branch_context`.
 pub const METADATA_BYTES_MAX: usize = 64 << 10;
-/// Who takes part in a conversation, or did.
-pub const PARTICIPANTS_MAX: usize = 1_000;
 /// Agents and users that one request brings into a conversation.
 pub const NEW_PARTICIPANTS_MAX: usize = 64;
 /// Messages that a conversation begins with.

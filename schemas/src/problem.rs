@@ -92,7 +92,6 @@ codes! {
     NoOpenOperation = "no_open_operation", 409, "No operation waits for this result";
     ConversationNotFound = "conversation_not_found", 404, "There is no such conversation";
     ConversationExists = "conversation_exists", 409, "The conversation exists already";
-    ConversationClosed = "conversation_closed", 409, "The conversation is closed";
     ParticipantNotFound = "participant_not_found", 404, "There is no such participant";
     MessageConflict = "message_conflict", 409, "The message id was used for something else";
     AgentBusy = "agent_busy", 409, "The agent is at work";
