@@ -28,7 +28,7 @@ impl Terms {
     /// The first `limits::MEMORY_QUERY_TERMS_MAX` different words.
     pub fn of(text: &str) -> Self {
         let mut terms = HashMap::new();
-        each_word(text, &mut |word| {
+        each_word(text, &mut |word: &str| {
             let next = terms.len();
             if next < MEMORY_QUERY_TERMS_MAX && !terms.contains_key(word) {
                 terms.insert(word.to_owned(), next);
@@ -49,7 +49,7 @@ impl Terms {
     pub fn count<'t>(&self, parts: impl IntoIterator<Item = &'t str>) -> Counts {
         let mut counts = Counts { found: vec![0; self.len()], words: 0 };
         for part in parts {
-            each_word(part, &mut |word| {
+            each_word(part, &mut |word: &str| {
                 counts.words = counts.words.saturating_add(1);
                 if let Some(index) = self.0.get(word) {
                     counts.found[*index] = counts.found[*index].saturating_add(1);
