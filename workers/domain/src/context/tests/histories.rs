@@ -127,8 +127,9 @@ proptest! {
         let spoken: Vec<&Message> = history.iter().filter(|one| one.role != Role::System).collect();
         prop_assert_eq!(spoken.first().map(|one| one.role), Some(Role::User));
         let whole = texts(&build_history(&messages, &HistoryLimits::default()));
-        prop_assert_eq!(texts(&history).last(), whole.last());
-        let order: Vec<_> = texts(&history).iter().map(|text| whole.iter().position(|one| one == text)).collect();
+        let shown = texts(&history);
+        prop_assert_eq!(shown.last(), whole.last());
+        let order: Vec<_> = shown.iter().map(|text| whole.iter().position(|one| one == text)).collect();
         prop_assert!(order.windows(2).all(|pair| pair[0] < pair[1]), "in order, each once");
     }
 }
