@@ -209,7 +209,7 @@ mod tests {
 
     #[test]
     fn records_are_numbered_without_gaps() {
-        let place_of = |id: &str| (Namespace::default_ns(), ConversationId::parse(id).expect("an id")) as Place;
+        let place_of = |id: &str| -> Place { (Namespace::default_ns(), ConversationId::parse(id).expect("an id")) };
         let records = ["a", "b", "a", "c", "d"].map(record);
         let places = ["one", "one", "one", "one", "two"].map(place_of);
         let said: Vec<Said<'_>> =

@@ -364,6 +364,13 @@ async fn logs_are_read_both_ways(ports: &Ports) {
     assert_eq!(read(LogQuery { kinds: vec![LogKind::Message], ..of_turn }).await, [1, 7]);
     assert_eq!(read(LogQuery { since_ms: Some(107), ..all.clone() }).await, [8, 9, 10]);
     assert!(read(LogQuery { after: u64::MAX, ..all.clone() }).await.is_empty());
+    let record = async |of: &str, id: &str| {
+        ports.conversations.record(&ns(), &conversation_id(of), id).await.expect("a read").map(|row| row.offset)
+    };
+    assert_eq!(
+        (record("c1", "r3").await, record("c1", "none").await, record("none", "r3").await),
+        (Some(4), None, None)
+    );
     assert!(read(log_query("none")).await.is_empty());
 }
 

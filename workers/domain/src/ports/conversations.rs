@@ -157,6 +157,14 @@ pub trait Conversations: Send + Sync {
 
     async fn log(&self, query: &LogQuery) -> Result<Vec<LogRow>, Failure>;
 
+    /// The record with this id, however old it is.
+    async fn record(
+        &self,
+        namespace: &Namespace,
+        conversation: &ConversationId,
+        id: &str,
+    ) -> Result<Option<LogRow>, Failure>;
+
     async fn turn(&self, namespace: &Namespace, id: &TurnId) -> Result<Option<Turn>, Failure>;
 
     async fn turns(&self, query: &TurnQuery) -> Result<Vec<Turn>, Failure>;

@@ -103,6 +103,16 @@ impl Conversations for PostgresStore {
         self.0.pool.fetch_all(statement).await?.iter().map(log_row).collect()
     }
 
+    async fn record(
+        &self,
+        namespace: &Namespace,
+        conversation: &ConversationId,
+        id: &str,
+    ) -> Result<Option<LogRow>, Failure> {
+        let query = at(sql::RECORD, namespace, conversation).bind(clean(id).into_owned());
+        self.0.pool.fetch_optional(query).await?.as_ref().map(log_row).transpose()
+    }
+
     async fn turn(&self, namespace: &Namespace, id: &TurnId) -> Result<Option<Turn>, Failure> {
         let query = sqlx::query(sql::TURN).bind(namespace.as_str()).bind(id.as_str());
         self.0.pool.fetch_optional(query).await?.as_ref().map(turn).transpose()

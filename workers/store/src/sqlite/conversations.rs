@@ -134,6 +134,16 @@ impl Conversations for SqliteStore {
         Ok(rows)
     }
 
+    async fn record(
+        &self,
+        namespace: &Namespace,
+        conversation: &ConversationId,
+        id: &str,
+    ) -> Result<Option<LogRow>, Failure> {
+        let query = at(sql::RECORD, namespace, conversation).bind(id.to_owned());
+        query.fetch_optional(&self.0.readers).await.map_err(failure)?.as_ref().map(log_row).transpose()
+    }
+
     async fn turn(&self, namespace: &Namespace, id: &TurnId) -> Result<Option<Turn>, Failure> {
         let query = sqlx::query(sql::TURN).bind(namespace.as_str()).bind(id.as_str());
         let row = query.fetch_optional(&self.0.readers).await.map_err(failure)?;

@@ -157,18 +157,8 @@ async fn input(
     if let Some(message) = read(history) {
         return Ok(message);
     }
-    let query = LogQuery {
-        namespace: namespace.clone(),
-        conversation_id: talk.conversation.clone(),
-        kinds: vec![LogKind::Message],
-        turn_id: Some(talk.turn.clone()),
-        after: 0,
-        before: None,
-        since_ms: None,
-        descending: false,
-        limit: 10,
-        bytes: MODEL_REQUEST_BYTES_MAX,
-    };
-    let rows = stored(|| deps.conversations.log(&query)).await?;
-    read(&rows).ok_or_else(|| failed(Code::Internal, format!("the message {id} that started the turn is not found")))
+    // Not by its turn: a message that starts several names none of them.
+    let row = stored(|| deps.conversations.record(namespace, &talk.conversation, id.as_str())).await?;
+    read(row.as_slice())
+        .ok_or_else(|| failed(Code::Internal, format!("the message {id} that started the turn is not found")))
 }

@@ -183,6 +183,17 @@ impl Conversations for MemStore {
         Ok(page)
     }
 
+    async fn record(
+        &self,
+        namespace: &Namespace,
+        conversation: &ConversationId,
+        id: &str,
+    ) -> Result<Option<LogRow>, Failure> {
+        let state = self.transaction();
+        let rec = state.conversations.get(&(namespace.clone(), conversation.clone()));
+        Ok(rec.and_then(|rec| rec.log.iter().find(|row| row.record.id == id)).cloned())
+    }
+
     async fn turn(&self, namespace: &Namespace, id: &TurnId) -> Result<Option<Turn>, Failure> {
         Ok(self.transaction().turns.get(&(namespace.clone(), id.clone())).cloned())
     }

@@ -75,6 +75,16 @@ impl<P: Conversations + ?Sized> Conversations for Unreliable<P> {
         self.faults.call(Port::Conversations, "conversations.log", self.inner.log(query)).await
     }
 
+    async fn record(
+        &self,
+        namespace: &Namespace,
+        conversation: &ConversationId,
+        id: &str,
+    ) -> Result<Option<LogRow>, Failure> {
+        let found = self.inner.record(namespace, conversation, id);
+        self.faults.call(Port::Conversations, "conversations.record", found).await
+    }
+
     async fn turn(&self, namespace: &Namespace, id: &TurnId) -> Result<Option<Turn>, Failure> {
         self.faults.call(Port::Conversations, "conversations.turn", self.inner.turn(namespace, id)).await
     }

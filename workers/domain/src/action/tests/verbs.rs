@@ -60,7 +60,7 @@ fn tool_result_needs_an_operation_and_one_outcome() {
 
 #[test]
 fn an_operation_says_which_session_its_result_is_for() {
-    let result = |payload| json!({"type": "tool_result", "payload": payload});
+    let result = |payload: Value| json!({"type": "tool_result", "payload": payload});
     let new = ok(result(json!({"operation_id": "o", "result": null})));
     assert_eq!((&new.session_id, &new.agent_id), (&None, &None));
     let ended = crate::action::result_of(&new).map(|(id, state)| (id.to_string(), state));
