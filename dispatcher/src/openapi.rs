@@ -218,7 +218,8 @@ fn good(media_type: &str, schema: Option<&str>) -> Response {
         None if media_type == "application/json" => Content::new(Some(RefOr::T(Schema::Object(Object::new())))),
         None => Content::new(Some(String::schema())),
     };
-    let media_type = if matches!(schema, Some("StreamEvent" | "ConversationFrame")) { "text/event-stream" } else { media_type };
+    let media_type =
+        if matches!(schema, Some("StreamEvent" | "ConversationFrame")) { "text/event-stream" } else { media_type };
     ResponseBuilder::new().description("Done").content(media_type, content).build()
 }
 

@@ -12,6 +12,8 @@ pub const QUEUE_DEAD: &str = "stepfleet.dead";
 pub const APP_ID: &str = "stepfleet";
 /// `type` of an action on the queue: JSON of [`crate::action::Action`]. The number changes with its shape.
 pub const TYPE_ACTION: &str = "action.v1";
+/// `type` of a task for workers of others: JSON of [`crate::api::TaskBody`].
+pub const TYPE_TASK: &str = "task.v1";
 /// `type` of live hints: JSON of [`crate::hint::Hints`].
 pub const TYPE_HINTS: &str = "hints.v1";
 /// `type` of news of conversations: JSON `[sender, [[conversation, news or null], …]]`, where null

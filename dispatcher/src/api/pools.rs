@@ -10,9 +10,8 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::post;
 use domain::failure::Failure;
 use domain::ports::{Ended, Ending, OperationRow, Scope, Verdict};
-use domain::time::rfc3339;
 use domain::tool::attempt::{self, Next, Start};
-use domain::tool::{ActionRequest, pool_name, pool_of, settled};
+use domain::tool::{ActionRequest, pool_name, pool_of, settled, task_body};
 use schemas::api::TaskBody;
 use schemas::limits::{NAME_BYTES_MAX, OPERATION_GRACE_MS, TASK_WAIT_S_DEFAULT, TASK_WAIT_S_MAX};
 use schemas::problem::Code;
@@ -112,21 +111,5 @@ async fn end(
 }
 
 fn body(row: &OperationRow, request: ActionRequest) -> TaskBody {
-    let operation = &row.operation;
-    let settings = request.config.get("settings").cloned().unwrap_or_else(|| serde_json::json!({}));
-    TaskBody {
-        operation_id: operation.operation_id.clone(),
-        idempotency_key: format!("{}:{}", row.namespace, operation.operation_id),
-        tool: operation.tool.clone(),
-        tool_call_id: operation.tool_call_id.clone(),
-        session_id: operation.session_id.clone(),
-        conversation_id: operation.conversation_id.clone(),
-        turn_id: operation.turn_id.clone(),
-        attempt: operation.attempt,
-        max_attempts: operation.max_attempts,
-        until: operation.until_ms.map(rfc3339).unwrap_or_default(),
-        input: request.input,
-        settings,
-        messages: request.context.messages.map(|messages| serde_json::json!(messages)),
-    }
+    task_body(&row.namespace, &row.operation, request)
 }

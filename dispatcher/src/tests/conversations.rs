@@ -2,7 +2,7 @@
 
 use axum::body::Body;
 use axum::http::{Method, StatusCode};
-use domain::ports::{Sessions, News};
+use domain::ports::{News, Sessions};
 use schemas::session::SessionStatus;
 use serde_json::{Value, json};
 
@@ -69,8 +69,13 @@ async fn a_repeat_creates_nothing_twice() {
 #[tokio::test(start_paused = true)]
 async fn wrong_bodies_are_refused_field_by_field() {
     let world = World::new().await;
-    let reply = world.post("/api/conversations", json!({"agents": [{"agent_id": "a1", "moniker": "count", "config": {"x": 1}}],
-                                                        "tags": "x", "messages": [{"role": "user"}]})).await;
+    let reply = world
+        .post(
+            "/api/conversations",
+            json!({"agents": [{"agent_id": "a1", "moniker": "count", "config": {"x": 1}}],
+                                                        "tags": "x", "messages": [{"role": "user"}]}),
+        )
+        .await;
     let (code, fields) = reply.refusal();
     assert_eq!(code, "invalid_request");
     for field in ["agents[0].config.x", "tags", "messages[0].text"] {
@@ -87,7 +92,9 @@ async fn lists_are_filtered_and_paged() {
         world.clock.jump(1_000);
         world.post("/api/conversations", json!({"conversation_id": id, "tags": [tag], "subject_id": subject})).await;
     }
-    world.post("/api/conversations", json!({"conversation_id": "hidden", "visibility": "internal", "tags": ["x"]})).await;
+    world
+        .post("/api/conversations", json!({"conversation_id": "hidden", "visibility": "internal", "tags": ["x"]}))
+        .await;
     let list = async |query: &str| world.get(&format!("/api/conversations{query}")).await.json();
     assert_eq!(ids(&list("").await), ["c3", "c2", "c1"]);
     assert_eq!(ids(&list("?tag=x").await), ["c3", "c1"]);
@@ -107,7 +114,8 @@ async fn lists_are_filtered_and_paged() {
 async fn a_conversation_is_changed_and_completed_for_good() {
     let world = World::new().await;
     world.converse("c1", &["a1"]).await;
-    let changed = world.patch("/api/conversations/c1", json!({"title": "T", "tags": ["a"], "metadata": {"n": 1}})).await;
+    let changed =
+        world.patch("/api/conversations/c1", json!({"title": "T", "tags": ["a"], "metadata": {"n": 1}})).await;
     assert_eq!(changed.status, StatusCode::OK, "{}", changed.text);
     assert_eq!((&changed.json()["title"], &changed.json()["status"]), (&json!("T"), &json!("active")));
     for _ in 0..2 {
@@ -140,7 +148,10 @@ async fn participants_join_and_leave() {
     let (first, again) = (world.post(path, body.clone()).await, world.post(path, body).await);
     assert_eq!((first.status, again.status), (StatusCode::CREATED, StatusCode::OK));
     assert_eq!(first.json()["started"]["session_id"], again.json()["started"]["session_id"]);
-    assert_eq!((&first.json()["started"]["accepted"], &again.json()["started"]["accepted"]), (&json!(true), &json!(false)));
+    assert_eq!(
+        (&first.json()["started"]["accepted"], &again.json()["started"]["accepted"]),
+        (&json!(true), &json!(false))
+    );
     let all = world.get(path).await.json();
     assert_eq!(all["items"].as_array().unwrap().len(), 4, "{all}");
     let left = world.delete(&format!("{path}/p-a2")).await;

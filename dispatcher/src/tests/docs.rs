@@ -127,10 +127,8 @@ fn operations(description: &Value) -> Vec<(String, Value)> {
 #[tokio::test(start_paused = true)]
 async fn it_lists_exactly_the_routes_there_are() {
     let described: BTreeSet<String> = operations(&description().await).into_iter().map(|(name, _)| name).collect();
-    let served: BTreeSet<String> = routes::table()
-        .iter()
-        .map(|route| format!("{} {}", route.verb.as_str(), route.path))
-        .collect();
+    let served: BTreeSet<String> =
+        routes::table().iter().map(|route| format!("{} {}", route.verb.as_str(), route.path)).collect();
     let frozen: BTreeSet<String> = FROZEN.iter().map(|name| (*name).to_owned()).collect();
     assert_eq!(described, served);
     assert_eq!(described, frozen);

@@ -126,7 +126,10 @@ async fn a_turn_is_seen_as_it_happens() {
     for client in &mut clients {
         let first = client.until("event").await;
         assert_eq!(names(&first), ["status", "event"]);
-        assert_eq!((&first[0].data["status"], &first[1].data["name"]), (&json!("active"), &json!("conversation_started")));
+        assert_eq!(
+            (&first[0].data["status"], &first[1].data["name"]),
+            (&json!("active"), &json!("conversation_started"))
+        );
     }
     world.post("/api/conversations/c1/messages", json!({"text": "hi", "message_id": "m1"})).await;
     world.speak(&session, Talk { turns: vec![turn("t1", &session, "m1")], ..Talk::default() }).await;
@@ -135,9 +138,16 @@ async fn a_turn_is_seen_as_it_happens() {
         world.live.tell(&talk(), piece("t1.m", 1, index as u64, text));
         settle().await;
     }
-    let call = record(LogKind::Move, "t1.1", "t1", &session, &json!({"move": 1, "tool_calls": [{"id": "k1", "name": "look"}]}));
+    let call = record(
+        LogKind::Move,
+        "t1.1",
+        "t1",
+        &session,
+        &json!({"move": 1, "tool_calls": [{"id": "k1", "name": "look"}]}),
+    );
     world.speak(&session, Talk { log: vec![call], ..Talk::default() }).await;
-    let result = record(LogKind::ToolResult, "t1.r", "t1", &session, &json!({"move": 1, "tool_call_id": "k1", "result": 7}));
+    let result =
+        record(LogKind::ToolResult, "t1.r", "t1", &session, &json!({"move": 1, "tool_call_id": "k1", "result": 7}));
     let log = vec![result, said("t1.m", "t1", "a1", &session, "a cat")];
     world.speak(&session, Talk { log, turns: vec![done(&session)], ..Talk::default() }).await;
     let mut seen = Vec::new();
@@ -146,7 +156,10 @@ async fn a_turn_is_seen_as_it_happens() {
         frames.extend(client.until("turn").await);
         let what = ["message", "turn", "token", "token", "tool_call", "tool_result", "message", "turn"];
         assert_eq!(names(&frames), what);
-        assert_eq!((&frames[1].data["turn"]["status"], &frames[7].data["turn"]["status"]), (&json!("active"), &json!("completed")));
+        assert_eq!(
+            (&frames[1].data["turn"]["status"], &frames[7].data["turn"]["status"]),
+            (&json!("active"), &json!("completed"))
+        );
         let tokens: String = frames[2..4].iter().map(|frame| frame.data["text"].as_str().unwrap()).collect();
         assert_eq!((tokens.as_str(), &frames[6].data["message"]["text"]), ("a cat", &json!("a cat")));
         assert_eq!((&frames[2].data["attempt"], &frames[3].data["index"]), (&json!(1), &json!(1)));
@@ -255,7 +268,8 @@ async fn without_news_the_log_is_read() {
     let mut client = Client::open(&world, "").await;
     client.until("event").await;
     world.speak(&session, Talk { log: vec![said("x1", "t1", "a1", &session, "hi")], ..Talk::default() }).await;
-    let frame = tokio::time::timeout(Duration::from_secs(6), client.next()).await.expect("it is noticed in time").unwrap();
+    let frame =
+        tokio::time::timeout(Duration::from_secs(6), client.next()).await.expect("it is noticed in time").unwrap();
     assert_eq!((frame.event.as_str(), &frame.data["message"]["text"]), ("message", &json!("hi")));
 }
 
@@ -266,7 +280,8 @@ async fn lost_news_are_noticed_by_the_clock() {
     let mut client = Client::open(&world, "").await;
     client.until("event").await;
     world.speak_silently(&session, Talk { log: vec![said("x1", "t1", "a1", &session, "hi")], ..Talk::default() }).await;
-    let frame = tokio::time::timeout(Duration::from_secs(6), client.next()).await.expect("it is noticed in time").unwrap();
+    let frame =
+        tokio::time::timeout(Duration::from_secs(6), client.next()).await.expect("it is noticed in time").unwrap();
     assert_eq!(frame.event, "message");
 }
 
@@ -279,7 +294,10 @@ async fn states_are_told_when_they_change_and_the_end_waits_for_turns() {
     let mut client = Client::open(&world, "").await;
     let first = client.until("turn").await;
     assert_eq!(names(&first), ["status", "event", "turn"]);
-    assert_eq!((&first[0].data["status"], &first[2].data["turn"]["phase"]), (&json!("waiting"), &json!("waiting_tool")));
+    assert_eq!(
+        (&first[0].data["status"], &first[2].data["turn"]["phase"]),
+        (&json!("waiting"), &json!("waiting_tool"))
+    );
     world.speak(&session, Talk { turns: vec![turn("t1", &session, "m1")], ..Talk::default() }).await;
     let frames = client.until("status").await;
     assert_eq!((names(&frames), &frames[1].data["status"]), (vec!["turn", "status"], &json!("active")));

@@ -39,7 +39,10 @@ async fn a_message_starts_a_turn_of_each_responder() {
     }
     let transcript = world.get(PATH).await.json();
     assert_eq!(transcript["items"].as_array().unwrap().len(), 1, "one message, however many answer");
-    assert_eq!((&transcript["items"][0]["offset"], &transcript["items"][0]["sender_type"]), (&answer["offset"], &json!("user")));
+    assert_eq!(
+        (&transcript["items"][0]["offset"], &transcript["items"][0]["sender_type"]),
+        (&answer["offset"], &json!("user"))
+    );
     assert!(matches!(world.live.told().last(), Some((_, News::Logged))));
     world.until(|| world.queue.published().len() >= 2).await;
 }
@@ -58,8 +61,13 @@ async fn a_repeat_changes_nothing_and_another_message_is_refused() {
     assert_eq!(again.status, StatusCode::ACCEPTED, "{}", again.text);
     let again = again.json();
     assert_eq!((&again["offset"], &again["responders"][0]["turn_id"]), (&first["offset"], &json!(id)));
-    assert_eq!((&first["responders"][0]["accepted"], &again["responders"][0]["accepted"]), (&json!(true), &json!(false)));
-    for other in [json!({"text": "hullo", "message_id": "m1"}), json!({"text": "hello", "message_id": "m1", "to": ["a1"]})] {
+    assert_eq!(
+        (&first["responders"][0]["accepted"], &again["responders"][0]["accepted"]),
+        (&json!(true), &json!(false))
+    );
+    for other in
+        [json!({"text": "hullo", "message_id": "m1"}), json!({"text": "hello", "message_id": "m1", "to": ["a1"]})]
+    {
         let reply = world.post(PATH, other).await;
         assert_eq!((reply.status, reply.problem().as_str()), (StatusCode::CONFLICT, "message_conflict"));
     }
@@ -81,8 +89,11 @@ async fn a_busy_agent_gets_what_the_message_says() {
     assert_eq!(steered["responders"][0].get("turn_id"), None);
     assert_eq!(led_to(&post("interrupt").await.json()), [("a1", "interrupted")]);
     let open = world.open();
-    let payloads: Vec<Value> =
-        open.iter().filter(|action| action.kind == ActionType::Interrupt).map(|action| action.payload.to_value()).collect();
+    let payloads: Vec<Value> = open
+        .iter()
+        .filter(|action| action.kind == ActionType::Interrupt)
+        .map(|action| action.payload.to_value())
+        .collect();
     assert_eq!(payloads.len(), 2);
     assert_eq!((&payloads[0]["guidance"]["note"], payloads[0].get("mode")), (&json!("steer"), None));
     assert_eq!((&payloads[1]["guidance"]["note"], &payloads[1]["mode"]), (&json!("interrupt"), &json!("now")));
@@ -150,7 +161,10 @@ async fn structured_content_name_and_metadata_survive() {
     assert_eq!(world.post(PATH, body).await.status, StatusCode::ACCEPTED);
     let said = world.get(PATH).await.json()["items"][0].clone();
     assert_eq!((&said["content"], &said["text"]), (&content, &json!("look")));
-    assert_eq!((&said["name"], &said["metadata"], &said["data"]), (&json!("Ana"), &json!({"k": {"v": 1}}), &json!([1])));
+    assert_eq!(
+        (&said["name"], &said["metadata"], &said["data"]),
+        (&json!("Ana"), &json!({"k": {"v": 1}}), &json!([1]))
+    );
     assert_eq!(said["user_id"], ADMIN);
     let input = world.open().pop().unwrap().payload.to_value();
     assert_eq!((&input["content"], &input["text"]), (&content, &json!("look")), "the agent gets it whole");
@@ -161,7 +175,10 @@ async fn wrong_messages_are_refused() {
     let world = World::new().await;
     world.converse("c1", &["a1"]).await;
     assert_eq!(world.post(PATH, json!({"txt": "x"})).await.refusal().1, ["txt", "text"]);
-    assert_eq!(world.post("/api/conversations/none/messages", json!({"text": "x"})).await.problem(), "conversation_not_found");
+    assert_eq!(
+        world.post("/api/conversations/none/messages", json!({"text": "x"})).await.problem(),
+        "conversation_not_found"
+    );
     let large = json!({"text": "x".repeat(schemas::limits::ACTION_BYTES_MAX)});
     assert_eq!(world.post(PATH, large).await.problem(), "too_large");
     assert!(world.open().is_empty());

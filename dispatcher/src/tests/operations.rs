@@ -100,7 +100,10 @@ async fn an_approval_counts_for_what_was_seen_and_once() {
 async fn a_denial_is_a_result_too() {
     let (world, _) = waiting().await;
     let reply = world.post("/api/operations/o1/deny", json!({"arguments_hash": "ff00", "actor": "ana"})).await;
-    assert_eq!((reply.status, &reply.json()["approved"], &reply.json()["by"]), (StatusCode::ACCEPTED, &json!(false), &json!("ana")));
+    assert_eq!(
+        (reply.status, &reply.json()["approved"], &reply.json()["by"]),
+        (StatusCode::ACCEPTED, &json!(false), &json!("ana"))
+    );
     let payload = world.open().pop().unwrap().payload.to_value();
     assert_eq!((&payload["success"], &payload["result"]["approved"]), (&json!(true), &json!(false)));
     for (id, code) in [("none", "operation_not_found"), ("o2", "no_open_operation")] {

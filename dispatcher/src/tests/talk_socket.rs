@@ -62,7 +62,8 @@ async fn frames_go_out_and_messages_come_in() {
     assert_eq!(of(&mut two, "message").await["message"]["text"], "hi");
     world.speak(&session, Talk { turns: vec![turn("t1", &session, "m1")], ..Talk::default() }).await;
     assert_eq!(of(&mut two, "turn").await["turn"]["status"], "active");
-    let key = ConversationKey { namespace: Namespace::default_ns(), conversation_id: ConversationId::parse("c1").unwrap() };
+    let key =
+        ConversationKey { namespace: Namespace::default_ns(), conversation_id: ConversationId::parse("c1").unwrap() };
     let delta = News::Delta {
         turn_id: TurnId::parse("t1").unwrap(),
         message_id: MessageId::parse("t1.m").unwrap(),
@@ -95,7 +96,11 @@ async fn what_a_client_sends_is_checked_and_the_socket_stays() {
         (json!({"type": "message", "text": "x", "id": 7}), "invalid_request", "id"),
     ] {
         let answer = ask(&mut socket, frame.clone()).await;
-        assert_eq!((&answer["problem"]["code"], &answer["problem"]["errors"][0]["field"]), (&json!(code), &json!(field)), "{frame}");
+        assert_eq!(
+            (&answer["problem"]["code"], &answer["problem"]["errors"][0]["field"]),
+            (&json!(code), &json!(field)),
+            "{frame}"
+        );
     }
     let unknown = ask(&mut socket, json!({"type": "cancel_turn", "turn_id": "none", "id": "r2"})).await;
     assert_eq!((&unknown["problem"]["code"], &unknown["id"]), (&json!("turn_not_found"), &json!("r2")));

@@ -81,13 +81,18 @@ async fn answered(world: &World) -> String {
     let of = |kind, id: &str, body: Value| record(kind, id, "t1", &session, &body);
     let log = vec![
         of(LogKind::Assembly, "t1.a", json!({"request": {}})),
-        of(LogKind::Move, "t1.1", json!({"move": 1, "reasoning": "hm", "tool_calls": [{"id": "k1", "name": "look", "input": {}}]})),
+        of(
+            LogKind::Move,
+            "t1.1",
+            json!({"move": 1, "reasoning": "hm", "tool_calls": [{"id": "k1", "name": "look", "input": {}}]}),
+        ),
         of(LogKind::ProviderCall, "t1.p1", json!({"model": "x"})),
         of(LogKind::ToolResult, "t1.r1", json!({"move": 1, "tool_call_id": "k1", "success": true, "result": "a cat"})),
         of(LogKind::Move, "t1.2", json!({"move": 2, "tool_calls": [], "finish": "stop"})),
         said("t1.m", "t1", "a1", &session, "a cat"),
     ];
-    let done = Turn { status: TurnStatus::Completed, completed_at_ms: Some(2_000), moves: 2, ..turn("t1", &session, "m1") };
+    let done =
+        Turn { status: TurnStatus::Completed, completed_at_ms: Some(2_000), moves: 2, ..turn("t1", &session, "m1") };
     world.speak(&session, Talk { log, turns: vec![done], ..Talk::default() }).await;
     session
 }
@@ -97,7 +102,10 @@ async fn a_turn_is_shown_with_all_that_belongs_to_it() {
     let world = World::new().await;
     let session = answered(&world).await;
     let detail = world.get("/api/turns/t1").await.json();
-    assert_eq!((&detail["turn"]["status"], &detail["turn"]["completed_at"]), (&json!("completed"), &json!("1970-01-01T00:00:02.000Z")));
+    assert_eq!(
+        (&detail["turn"]["status"], &detail["turn"]["completed_at"]),
+        (&json!("completed"), &json!("1970-01-01T00:00:02.000Z"))
+    );
     assert_eq!((&detail["input"]["text"], &detail["messages"][0]["text"]), (&json!("hi"), &json!("a cat")));
     assert_eq!(detail["moves"].as_array().unwrap().len(), 2);
     assert_eq!(detail["moves"][0]["tool_results"][0]["result"], "a cat");
@@ -130,12 +138,17 @@ async fn turns_are_paged_in_the_order_they_began() {
     for (order, expected) in [("asc", ["t1", "t2", "t3"]), ("desc", ["t3", "t2", "t1"])] {
         let first = world.get(&format!("/api/conversations/c1/turns?limit=2&order={order}")).await.json();
         let cursor = first["next_cursor"].as_str().unwrap();
-        let rest = world.get(&format!("/api/conversations/c1/turns?limit=2&order={order}&cursor={cursor}")).await.json();
+        let rest =
+            world.get(&format!("/api/conversations/c1/turns?limit=2&order={order}&cursor={cursor}")).await.json();
         assert_eq!([ids(&first), ids(&rest)].concat(), expected, "{order}");
     }
     let detail = world.get("/api/conversations/c1").await.json();
-    assert_eq!((detail["active_turns"].as_array().unwrap().len(), &detail["conversation"]["status"]), (3, &json!("active")));
-    let waiting = (1..=3).map(|n| Turn { phase: TurnPhase::WaitingTool, ..turn(&format!("t{n}"), &session, "m1") }).collect();
+    assert_eq!(
+        (detail["active_turns"].as_array().unwrap().len(), &detail["conversation"]["status"]),
+        (3, &json!("active"))
+    );
+    let waiting =
+        (1..=3).map(|n| Turn { phase: TurnPhase::WaitingTool, ..turn(&format!("t{n}"), &session, "m1") }).collect();
     world.speak(&session, Talk { turns: waiting, ..Talk::default() }).await;
     assert_eq!(world.get("/api/conversations/c1").await.json()["conversation"]["status"], "waiting");
 }

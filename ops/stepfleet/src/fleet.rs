@@ -2,6 +2,7 @@
 //! of them in one process.
 
 mod await_services;
+mod executor;
 mod gauges;
 mod open;
 mod roles;
@@ -25,6 +26,7 @@ use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use ulid::Ulid;
 use worker::archivist::{Archivist, ArchivistConfig, ArchivistDeps};
+use worker::executor::{Executor, Nudge, NudgingCommits};
 use worker::runner::{Runner, RunnerConfig, RunnerDeps};
 use worker::step_log::StepLog;
 
@@ -53,6 +55,7 @@ pub struct Fleet {
     gateway: bool,
     tasks: Tasks,
     runner: Option<Runner>,
+    executor: Option<Executor>,
     archivist: Option<Archivist>,
 }
 
@@ -75,8 +78,14 @@ impl Fleet {
         // A restart is another worker (DESIGN 4), so the id is new each time.
         let worker = WorkerId::from(Ulid::generate());
         let roles = part.roles;
+        // What the runner of this process dispatches, its executor need not look for.
+        let nudge = Nudge::default();
+        let executor = match roles.executor {
+            true => Some(executor::start(&parts, config, &worker, nudge.clone())?),
+            false => None,
+        };
         let runner = match roles.runner {
-            true => Some(Runner::start(runner_deps(&parts), runner_config(config, &worker, roles)?)),
+            true => Some(Runner::start(runner_deps(&parts, nudge), runner_config(config, &worker, roles)?)),
             false => None,
         };
         let archivist = roles.archivist.then(|| {
@@ -91,7 +100,7 @@ impl Fleet {
         gauges::start(&parts, &tasks);
         time::start(&parts, &tasks);
         tasks.spawn("metrics-upkeep", move |stop| upkeep(metrics, stop));
-        Ok(Self { parts, worker, gateway: roles.gateway, tasks, runner, archivist })
+        Ok(Self { parts, worker, gateway: roles.gateway, tasks, runner, executor, archivist })
     }
 
     pub fn tokens(&self) -> &dyn Tokens {
@@ -123,6 +132,10 @@ impl Fleet {
     pub async fn stop(self) {
         if !self.tasks.shut_down(GATEWAY_GRACE).await {
             tracing::warn!("open requests were cut off");
+        }
+        // It has a grace of its own. What it could not end, somebody else runs or settles.
+        if let Some(executor) = self.executor {
+            executor.drain().await;
         }
         if let Some(runner) = self.runner
             && tokio::time::timeout(DRAIN_GRACE, runner.drain()).await.is_err()
@@ -157,11 +170,11 @@ fn runner_config(config: &Config, worker: &WorkerId, roles: Roles) -> Result<Run
     Ok(RunnerConfig { roles: roles.names(), step_log, ..defaults })
 }
 
-fn runner_deps(parts: &Parts) -> RunnerDeps {
+fn runner_deps(parts: &Parts, nudge: Nudge) -> RunnerDeps {
     RunnerDeps {
         ledger: parts.store.ledger.clone(),
         sessions: parts.store.sessions.clone(),
-        commits: parts.store.commits.clone(),
+        commits: Arc::new(NudgingCommits::new(parts.store.commits.clone(), nudge)),
         journal: parts.store.journal.clone(),
         leases: parts.store.leases.clone(),
         archive: parts.archive.clone(),

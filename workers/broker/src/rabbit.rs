@@ -15,6 +15,7 @@ mod live;
 mod message;
 mod publisher;
 mod settings;
+mod tasks;
 mod topology;
 mod troubles;
 
@@ -23,7 +24,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
 use domain::failure::Failure;
-use domain::ports::{DeadLetter, DeadLetters, Deliveries, Live, Queue};
+use domain::ports::{DeadLetter, DeadLetters, Deliveries, Live, Queue, TaskQueue};
 use schemas::action::{Action, Lane};
 use schemas::id::Shard;
 use tokio::sync::oneshot;
@@ -36,6 +37,7 @@ use live::RabbitLive;
 use message::Message;
 use publisher::Publisher;
 use settings::Settings;
+use tasks::RabbitTasks;
 use troubles::Troubles;
 
 /// All that a process needs of its broker.
@@ -62,6 +64,11 @@ impl Rabbit {
 
     pub fn dead_letters(&self) -> Arc<dyn DeadLetters> {
         self.queue.clone()
+    }
+
+    /// Where tasks for workers of others go.
+    pub fn tasks(&self) -> Arc<dyn TaskQueue> {
+        Arc::new(RabbitTasks::new(self.queue.publishing.clone(), self.queue.publisher.clone()))
     }
 
     pub fn live(&self) -> Arc<dyn Live> {
@@ -136,6 +143,8 @@ impl Queue for RabbitQueue {
     }
 
     async fn ping(&self) -> Result<(), Failure> {
+        // Why there is no connection says more than that nothing can be published.
+        self.publishing.now()?;
         self.publisher.ping()
     }
 }

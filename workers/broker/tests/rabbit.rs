@@ -12,6 +12,8 @@ mod node;
 mod outside;
 #[path = "rabbit/ownership.rs"]
 mod ownership;
+#[path = "rabbit/tasks.rs"]
+mod tasks;
 #[path = "rabbit/tls.rs"]
 mod tls;
 

@@ -17,8 +17,8 @@ mod tell_a_joke;
 use schemas::conversation::Talk;
 use schemas::frame::{FrameIn, FrameOut};
 use schemas::id::{ActionId, AgentId, SessionId, SessionKey};
-use schemas::problem::{Code, FieldProblem};
 use schemas::json::Json;
+use schemas::problem::{Code, FieldProblem};
 use schemas::session::{NewSession, SessionSpec};
 use serde_json::Value;
 

@@ -21,6 +21,7 @@ pub mod models;
 pub mod operations;
 pub mod queue;
 pub mod sessions;
+pub mod tasks;
 pub mod tokens;
 
 pub use actions::{ActionCall, ActionFailure, ActionRunner, Probe, Trouble};
@@ -46,4 +47,5 @@ pub use models::{DeltaSink, Models};
 pub use operations::{Ended, Ending, OperationQuery, OperationRow, Operations};
 pub use queue::{Content, Deliveries, Delivery, Foreign, Queue};
 pub use sessions::{SessionQuery, Sessions};
+pub use tasks::TaskQueue;
 pub use tokens::{Scope, TokenRow, Tokens};

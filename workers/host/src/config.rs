@@ -51,6 +51,37 @@ pub struct Config {
     pub embedding: Option<Embedding>,
     /// A file that gets a line for every execution of a step, for measurements.
     pub step_log: Option<PathBuf>,
+    /// MCP servers by the names that definitions use.
+    pub mcp: BTreeMap<String, McpServer>,
+    /// Pools of workers of others whose tasks go to the broker: `pool`, or `namespace:pool`.
+    pub task_pools: Vec<String>,
+    /// The Deno program that runs code of models; looked for on the path if not given.
+    pub deno: Option<PathBuf>,
+    /// Hosts, with or without a port, that such code may call.
+    pub code_hosts: Vec<String>,
+}
+
+/// An MCP server, `[mcp.<name>]` in `stepfleet.toml`: either a command or a url.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct McpServer {
+    /// A program that speaks MCP on its standard input and output.
+    #[serde(default)]
+    pub command: Option<PathBuf>,
+    #[serde(default)]
+    pub args: Vec<String>,
+    /// Names of variables that the program gets from our environment.
+    #[serde(default)]
+    pub env: Vec<String>,
+    /// Where it runs; our own directory if absent.
+    #[serde(default)]
+    pub directory: Option<PathBuf>,
+    /// The address of a server that speaks streamable HTTP.
+    #[serde(default)]
+    pub url: Option<String>,
+    /// Variable that holds its token.
+    #[serde(default)]
+    pub token_env: Option<String>,
 }
 
 /// A named choice of model, `[models.<name>]` in `stepfleet.toml`.

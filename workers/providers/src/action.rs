@@ -9,6 +9,7 @@ mod http;
 mod human;
 mod llm;
 pub mod mcp;
+mod memory;
 mod mock;
 mod template;
 
@@ -29,6 +30,7 @@ use crate::call::{CallError, Class};
 use crate::net::Net;
 pub use code::CodeConfig;
 use mcp::{McpServer, Servers};
+pub use memory::MemoryActions;
 
 /// What actions may use.
 pub struct ActionsConfig {

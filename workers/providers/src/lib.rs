@@ -23,7 +23,7 @@ mod scripted;
 mod sse;
 
 pub use action::mcp::McpServer;
-pub use action::{Actions, ActionsConfig, CodeConfig};
+pub use action::{Actions, ActionsConfig, CodeConfig, MemoryActions};
 pub use config::{ConfigProblems, EmbeddingConfig, EmbeddingSettings, Profile, ProvidersConfig, Secret, Vendor};
 pub use embedding::{STATIC_MODEL, StaticEmbedder, embedder};
 pub use performer::Performer;

@@ -11,11 +11,13 @@ use std::time::{Duration, Instant};
 use domain::commit::CommitResult;
 use domain::ports::Clock;
 use schemas::action::NewAction;
+use schemas::conversation::Talk;
 use schemas::id::{Epoch, Shard, WorkerId};
 use schemas::json::Json;
 use store::{OpenOptions, PostgresStore, SqliteStore};
 use testkit::contract::Ports;
 use testkit::contract::build::{create, input, key, next_commit, worker};
+use testkit::contract::words::{create_in, note, turn};
 
 const SHARDS: u16 = 32;
 const MEASURED: Duration = Duration::from_secs(4);
@@ -59,6 +61,15 @@ async fn main() -> Outcome {
     }
 }
 
+/// What sessions do: how many there are, and what each of their commits has.
+#[derive(Clone, Copy)]
+struct Load {
+    committers: usize,
+    steps: u64,
+    /// Records for the log of the session's conversation.
+    says: usize,
+}
+
 /// Names are of this run alone: a server may hold those of others.
 struct Bench<'p> {
     ports: &'p Ports,
@@ -78,7 +89,11 @@ async fn measure(ports: &Ports) -> Outcome {
     let epochs: Arc<[Epoch]> = epochs.into();
     bench.accept_latency().await?;
     for (committers, steps) in [(1, 1), (64, 1), (512, 1), (512, 8)] {
-        bench.commit_rate(&epochs, committers, steps).await?;
+        bench.commit_rate(&epochs, Load { committers, steps, says: 0 }).await?;
+    }
+    // Each in a conversation of its own: a move, a message and an event a step, and its turn.
+    for committers in [1, 64] {
+        bench.commit_rate(&epochs, Load { committers, steps: 1, says: 3 }).await?;
     }
     for callers in [64, 512] {
         bench.accept_rate(callers).await?;
@@ -161,16 +176,22 @@ impl Bench<'_> {
         Ok(())
     }
 
-    /// Each committer has a session, and commits `steps` steps after the other.
-    async fn commit_rate(&self, epochs: &Arc<[Epoch]>, committers: usize, steps: u64) -> Outcome {
-        let session = |n: usize| format!("s{}-{committers}-{steps}-{n}", self.run);
-        let creates: Vec<NewAction> = (0..committers).map(|n| create(&session(n), &session(n), "bench")).collect();
+    /// Each committer has a session, and commits one after the other.
+    async fn commit_rate(&self, epochs: &Arc<[Epoch]>, load: Load) -> Outcome {
+        let Load { committers, steps, says } = load;
+        let kind = if says == 0 { "s" } else { "t" };
+        let session = |n: usize| format!("{kind}{}-{committers}-{steps}-{n}", self.run);
+        let new = |id: String| match says {
+            0 => create(&id, &id, "bench"),
+            _ => create_in(&id, &id, "bench", &id),
+        };
+        let creates: Vec<NewAction> = (0..committers).map(|n| new(session(n))).collect();
         self.ports.ledger.accept(creates).await?;
         let (until, start, cpu) = (Instant::now() + MEASURED, Instant::now(), cpu_seconds());
         let mut tasks = tokio::task::JoinSet::new();
         for n in 0..committers {
             let (ports, owner, epochs, session) = (self.ports.clone(), self.owner.clone(), epochs.clone(), session(n));
-            tasks.spawn(async move { committer(&ports, &owner, &epochs, &session, steps, until).await });
+            tasks.spawn(async move { committer(&ports, &owner, &epochs, &session, load, until).await });
         }
         let mut times = Vec::new();
         for committed in tasks.join_all().await {
@@ -179,7 +200,7 @@ impl Bench<'_> {
         let per_second = times.len() as f64 / start.elapsed().as_secs_f64();
         let cpu_us = (cpu_seconds() - cpu) * 1e6 / times.len() as f64;
         let fields = format!(
-            "\"committers\":{committers},\"steps_per_commit\":{steps},\"commits_per_s\":{per_second:.0},\
+            "\"committers\":{committers},\"steps_per_commit\":{steps},\"records_per_commit\":{says},\"commits_per_s\":{per_second:.0},\
              \"steps_per_s\":{:.0},\"cpu_us_per_commit\":{cpu_us:.1},{}",
             per_second * steps as f64,
             percentiles(times)
@@ -195,13 +216,17 @@ async fn committer(
     owner: &WorkerId,
     epochs: &[Epoch],
     session: &str,
-    steps: u64,
+    load: Load,
     until: Instant,
 ) -> Result<Vec<Duration>, Box<dyn std::error::Error + Send + Sync>> {
     let mut row = ports.sessions.session(&key(session)).await?.ok_or("the session exists")?;
     let mut times = Vec::new();
     while Instant::now() < until {
-        let mut commit = next_commit(&row, epochs[usize::from(row.shard.0)], steps);
+        let mut commit = next_commit(&row, epochs[usize::from(row.shard.0)], load.steps);
+        if load.says > 0 {
+            let log = (0..load.says).map(|n| note(&format!("{}-{n}", row.head.steps))).collect();
+            commit.talk = Talk { log, turns: vec![turn(session, session, session, 1)], operations: Vec::new() };
+        }
         let entry = Arc::make_mut(&mut commit.entry);
         // As a runnable session is: due now, and at another time with each commit.
         entry.head.wake_at_ms = Some(SystemClock.now_ms());

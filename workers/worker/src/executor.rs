@@ -3,7 +3,9 @@
 
 mod approvals;
 mod claim;
+mod nudge;
 mod record;
+mod relay;
 mod run;
 #[cfg(test)]
 mod tests;
@@ -11,12 +13,14 @@ mod tests;
 use std::sync::Arc;
 use std::time::Duration;
 
-use domain::ports::{ActionRunner, Ledger, Operations, Queue};
+use domain::ports::{ActionRunner, Ledger, Operations, Queue, TaskQueue};
 use schemas::id::WorkerId;
 use schemas::limits;
-use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
+
+pub use nudge::{Nudge, NudgingCommits};
+pub use relay::Relayed;
 
 /// The ports of an executor.
 #[derive(Clone)]
@@ -26,6 +30,8 @@ pub struct ExecutorDeps {
     /// Carries the results to the owners of their sessions.
     pub queue: Arc<dyn Queue>,
     pub ledger: Arc<dyn Ledger>,
+    /// Where tasks of relayed pools go; without it, none are relayed.
+    pub tasks: Option<Arc<dyn TaskQueue>>,
 }
 
 /// Settings of an executor. Times in milliseconds.
@@ -34,6 +40,8 @@ pub struct ExecutorConfig {
     /// Who claims; unique among all processes.
     pub worker: WorkerId,
     pub pool: String,
+    /// Pools of workers of others that are served over the broker.
+    pub relayed: Vec<Relayed>,
     /// Operations that run at a time.
     pub running_max: usize,
     /// How often an idle executor looks for work.
@@ -53,6 +61,7 @@ impl ExecutorConfig {
         Self {
             worker,
             pool: domain::tool::POOL.to_owned(),
+            relayed: Vec::new(),
             running_max: limits::OPERATIONS_RUNNING_MAX,
             poll_ms: limits::OPERATION_POLL_MS,
             grace_ms: limits::OPERATION_GRACE_MS,
@@ -60,21 +69,6 @@ impl ExecutorConfig {
             drain_grace_ms: limits::DESTROY_GRACE_MS,
             backoff_max_ms: 5_000,
         }
-    }
-}
-
-/// Tells an executor of this process that there is work, so that it need not look. A hint: whoever
-/// commits operations may leave it out.
-#[derive(Debug, Clone, Default)]
-pub struct Nudge(Arc<Notify>);
-
-impl Nudge {
-    pub fn tell(&self) {
-        self.0.notify_one();
-    }
-
-    async fn told(&self) {
-        self.0.notified().await;
     }
 }
 
@@ -92,7 +86,7 @@ pub struct Executor {
     stop: CancellationToken,
     hurry: CancellationToken,
     drain_grace: Duration,
-    tasks: Option<[JoinHandle<()>; 2]>,
+    tasks: Vec<JoinHandle<()>>,
 }
 
 impl Executor {
@@ -101,16 +95,23 @@ impl Executor {
         let (stop, hurry) = (CancellationToken::new(), CancellationToken::new());
         let drain_grace = Duration::from_millis(config.drain_grace_ms);
         let shared = Arc::new(Shared { deps, config, nudge, hurry: hurry.clone() });
-        let claims = tokio::spawn(claim::serve(Arc::clone(&shared), stop.clone()));
-        let approvals = tokio::spawn(approvals::serve(shared, stop.clone()));
-        Self { stop, hurry, drain_grace, tasks: Some([claims, approvals]) }
+        let mut tasks = vec![
+            tokio::spawn(claim::serve(Arc::clone(&shared), stop.clone())),
+            tokio::spawn(approvals::serve(Arc::clone(&shared), stop.clone())),
+        ];
+        for queue in &shared.deps.tasks {
+            for pool in shared.config.relayed.iter().cloned() {
+                tasks.push(tokio::spawn(relay::serve(Arc::clone(&shared), Arc::clone(queue), pool, stop.clone())));
+            }
+        }
+        Self { stop, hurry, drain_grace, tasks }
     }
 
     /// Claims nothing more, lets what runs come to its end, and ends. What takes longer than the grace
     /// is broken off; it is handed back where a repeat does no harm, and is in doubt otherwise.
     pub async fn drain(mut self) {
         self.stop.cancel();
-        let Some(mut tasks) = self.tasks.take() else { return };
+        let mut tasks = std::mem::take(&mut self.tasks);
         let ended = async {
             for task in &mut tasks {
                 if task.await.is_err_and(|error| error.is_panic()) {
@@ -132,7 +133,7 @@ impl Executor {
 
     fn abort(&mut self) {
         // The claims own the attempts: all of them end with it.
-        self.tasks.take().into_iter().flatten().for_each(|task| task.abort());
+        self.tasks.drain(..).for_each(|task| task.abort());
     }
 }
 

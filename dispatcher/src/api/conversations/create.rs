@@ -83,9 +83,7 @@ async fn one(
 
 /// A repeat names the agents of the first time. Others would be let in by the back door.
 fn check_same(new: &NewConversation, participants: &[Participant]) -> Result<(), Refused> {
-    let known = |seat: &AgentSeat| {
-        participants.iter().any(|one| one.participant_id == seat.participant.participant_id)
-    };
+    let known = |seat: &AgentSeat| participants.iter().any(|one| one.participant_id == seat.participant.participant_id);
     if new.agents.iter().all(known) {
         return Ok(());
     }

@@ -61,8 +61,11 @@ async fn update(
         say_farewell(&gateway, &caller, &before).await?;
     }
     let after = gateway.conversations.change(&caller.namespace, &id, &to_write(change)).await?;
-    let after = after.ok_or_else(|| Refused::new(Code::ConversationNotFound, format!("There is no conversation {id}.")))?;
-    gateway.live.tell(&ConversationKey { namespace: caller.namespace.clone(), conversation_id: id.clone() }, News::Logged);
+    let after =
+        after.ok_or_else(|| Refused::new(Code::ConversationNotFound, format!("There is no conversation {id}.")))?;
+    gateway
+        .live
+        .tell(&ConversationKey { namespace: caller.namespace.clone(), conversation_id: id.clone() }, News::Logged);
     let turns = active(&gateway, &caller.namespace, &id).await?;
     Ok(Json(view::conversation(&after, &turns)))
 }

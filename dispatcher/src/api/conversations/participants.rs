@@ -63,7 +63,8 @@ async fn add(
     let join = join::parse(&body.required()?, context)?;
     change::open(&row(&gateway, &caller.namespace, &id).await?)?;
     if gateway.conversations.participants(&caller.namespace, &id).await?.len() >= PARTICIPANTS_MAX {
-        let detail = format!("{id} has had {PARTICIPANTS_MAX} participants, and no more fit. Create another conversation.");
+        let detail =
+            format!("{id} has had {PARTICIPANTS_MAX} participants, and no more fit. Create another conversation.");
         return Err(Refused::new(Code::TooManyRequests, detail));
     }
     if let Join::Session { agent_id, session_id, .. } = &join {

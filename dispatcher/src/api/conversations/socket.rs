@@ -119,7 +119,10 @@ impl Client {
         let wrong = |error| Refused::new(Code::InvalidJson, format!("The frame is not well-formed JSON: {error}."));
         let mut body: Value = serde_json::from_str(text).map_err(wrong)?;
         let Some(map) = body.as_object_mut() else {
-            return Err(Refused::field("frame", "must be an object such as {\"type\": \"message\", \"text\": \"hello\"}"));
+            return Err(Refused::field(
+                "frame",
+                "must be an object such as {\"type\": \"message\", \"text\": \"hello\"}",
+            ));
         };
         let id = map.remove("id").filter(|id| !id.is_null());
         answer.id = id.as_ref().and_then(Value::as_str).map(|id| id.chars().take(REQUEST_ID_CHARS_MAX).collect());

@@ -105,7 +105,11 @@ impl Answer {
             "turn" if self.is_ours(&frame["turn"]["turn_id"]) && frame["turn"]["status"] != "active" => {
                 let turn = &frame["turn"];
                 if turn["status"] == "failed" {
-                    eprintln!("{}: {}", id(&turn["agent_id"]), turn["error"]["message"].as_str().unwrap_or("cancelled"));
+                    eprintln!(
+                        "{}: {}",
+                        id(&turn["agent_id"]),
+                        turn["error"]["message"].as_str().unwrap_or("cancelled")
+                    );
                     self.failed = true;
                 }
                 self.turns.remove(&id(&turn["turn_id"]));

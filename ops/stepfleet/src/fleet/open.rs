@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use anyhow::{Error, Result, bail};
 use broker::{EmbeddedLive, EmbeddedQueue, Rabbit};
-use domain::ports::{Archive, Clock, DeadLetters, Effects, Live, Queue};
+use domain::ports::{Archive, Clock, DeadLetters, Effects, Embedder, Live, Models, Queue, TaskQueue};
 use history::LanceArchive;
 use host::clock::{FleetClock, SystemClock};
 use host::config::{Config, History, ModelProfile};
@@ -23,8 +23,14 @@ pub struct Parts {
     pub archive: Arc<dyn Archive>,
     pub queue: Arc<dyn Queue>,
     pub dead: Arc<dyn DeadLetters>,
+    /// Where tasks for workers of others go; nowhere without a broker.
+    pub tasks: Option<Arc<dyn TaskQueue>>,
     pub live: Arc<dyn Live>,
     pub effects: Arc<dyn Effects>,
+    pub models: Arc<dyn Models>,
+    pub embedder: Arc<dyn Embedder>,
+    /// Whether addresses that users bring may be loopback or private ones.
+    pub allow_private: bool,
     pub clock: Arc<dyn Clock>,
     /// The same, if it is to be kept in step with a shared database.
     pub fleet_clock: Option<Arc<FleetClock>>,
@@ -37,7 +43,7 @@ impl Parts {
     /// # Errors
     /// Something cannot be opened, and waiting would not help.
     pub async fn open(config: &Config, allow_private: bool, stop: &CancellationToken) -> Result<Self> {
-        let performer = performer(config, allow_private)?;
+        let (performer, embedder) = outbound(config, allow_private)?;
         let fleet_clock = config.database.is_shared().then(|| Arc::new(FleetClock::start()));
         let clock: Arc<dyn Clock> = match &fleet_clock {
             Some(clock) => clock.clone(),
@@ -57,7 +63,7 @@ impl Parts {
         }
         let archive = when_ready("history", stop, archive_may_come, async || open_archive(config, true).await).await?;
         let shards = store.leases.shard_count().await?;
-        let (queue, dead, live) = carriers(config, shards)?;
+        let (queue, dead, live, tasks) = carriers(config, shards)?;
         let effects = Arc::new(Talking::new(
             TalkDeps {
                 conversations: store.conversations.clone(),
@@ -66,21 +72,36 @@ impl Parts {
                 live: live.clone(),
                 clock: clock.clone(),
             },
-            performer,
+            performer.clone(),
         ));
-        Ok(Self { store, archive: Arc::new(archive), queue, dead, live, effects, clock, fleet_clock })
+        let archive = Arc::new(archive);
+        let models = performer;
+        Ok(Self {
+            store,
+            archive,
+            queue,
+            dead,
+            tasks,
+            live,
+            effects,
+            models,
+            embedder,
+            allow_private,
+            clock,
+            fleet_clock,
+        })
     }
 }
 
-type Carriers = (Arc<dyn Queue>, Arc<dyn DeadLetters>, Arc<dyn Live>);
+type Carriers = (Arc<dyn Queue>, Arc<dyn DeadLetters>, Arc<dyn Live>, Option<Arc<dyn TaskQueue>>);
 
 fn carriers(config: &Config, shards: u16) -> Result<Carriers> {
     let Some(url) = &config.amqp else {
         let queue = Arc::new(EmbeddedQueue::new());
-        return Ok((queue.clone(), queue, Arc::new(EmbeddedLive::new())));
+        return Ok((queue.clone(), queue, Arc::new(EmbeddedLive::new()), None));
     };
     let rabbit = Rabbit::start(url.expose(), shards)?;
-    Ok((rabbit.queue(), rabbit.dead_letters(), rabbit.live()))
+    Ok((rabbit.queue(), rabbit.dead_letters(), rabbit.live(), Some(rabbit.tasks())))
 }
 
 /// Whether a database that cannot be opened may be there later.
@@ -118,7 +139,7 @@ async fn open_archive(config: &Config, create: bool) -> Result<LanceArchive> {
     Ok(LanceArchive::open(&uri, history::OpenOptions { create, ..Default::default() }).await?)
 }
 
-fn performer(config: &Config, allow_private: bool) -> Result<Arc<Performer>> {
+fn outbound(config: &Config, allow_private: bool) -> Result<(Arc<Performer>, Arc<dyn Embedder>)> {
     let mut profiles = BTreeMap::new();
     for (name, found) in &config.models {
         let ModelProfile { provider, model, base_url, max_tokens, api_key_env, api_key_file, parameters, prices } =
@@ -132,7 +153,8 @@ fn performer(config: &Config, allow_private: bool) -> Result<Arc<Performer>> {
     settings.script = config.script.clone();
     settings.allow_private = allow_private;
     settings.embedding = embedding(config);
-    Ok(Arc::new(Performer::new(&settings)?))
+    let embedder = providers::embedder(&settings)?;
+    Ok((Arc::new(Performer::new(&settings)?), embedder))
 }
 
 /// What makes the vectors of memory search.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use anyhow::{Result, bail};
 use domain::failure::Failure;
 use domain::ports::{
-    Clock, Commits, Conversations, Definitions, Journal, Leases, Ledger, Operations, Sessions, Tokens,
+    Clock, Commits, Conversations, Definitions, Journal, Leases, Ledger, Memories, Operations, Sessions, Tokens,
 };
 use host::config::{Config, Database};
 use store::{OpenOptions, PostgresStore, SqliteStore};
@@ -22,6 +22,7 @@ pub struct Store {
     pub definitions: Arc<dyn Definitions>,
     pub conversations: Arc<dyn Conversations>,
     pub operations: Arc<dyn Operations>,
+    pub memories: Arc<dyn Memories>,
     backend: Backend,
 }
 
@@ -74,6 +75,7 @@ impl Store {
             + Definitions
             + Conversations
             + Operations
+            + Memories
             + 'static,
     {
         let store = Arc::new(store);
@@ -86,7 +88,8 @@ impl Store {
             tokens: store.clone(),
             definitions: store.clone(),
             conversations: store.clone(),
-            operations: store,
+            operations: store.clone(),
+            memories: store,
             backend,
         }
     }

@@ -44,6 +44,11 @@ pub(super) async fn ingress(channel: &Channel) -> Result<(), Failure> {
     bind(channel, QUEUE_INGRESS).await
 }
 
+/// A queue of tasks for workers of others; they take from it, and nothing else is bound to it.
+pub(super) async fn tasks(channel: &Channel, name: &str) -> Result<(), Failure> {
+    queue(channel, name, arguments()).await
+}
+
 pub(super) async fn shard_lane(channel: &Channel, shard: Shard, lane: Lane) -> Result<(), Failure> {
     let name = shard_queue(shard, lane);
     let mut arguments = arguments();

@@ -1,7 +1,9 @@
 //! A client of the broker that is not of the fleet.
 
 use async_trait::async_trait;
-use lapin::options::{BasicPublishOptions, ConfirmSelectOptions, QueueDeclareOptions, QueueDeleteOptions};
+use lapin::options::{
+    BasicGetOptions, BasicPublishOptions, ConfirmSelectOptions, QueueDeclareOptions, QueueDeleteOptions,
+};
 use lapin::types::FieldTable;
 use lapin::{BasicProperties, Channel, Confirmation, Connection, ConnectionProperties};
 use testkit::contract::queue::Stranger;
@@ -24,6 +26,12 @@ impl Outside {
         let sent = self.channel.basic_publish("".into(), queue.into(), options, body, properties).await;
         let confirmed = sent.expect("sent").await.expect("answered");
         assert_eq!(confirmed, Confirmation::Ack(None));
+    }
+
+    /// Takes one message, if there is one.
+    pub async fn take(&self, queue: &str) -> Option<Vec<u8>> {
+        let got = self.channel.basic_get(queue.into(), BasicGetOptions { no_ack: true }).await;
+        got.expect("answered").map(|message| message.delivery.data)
     }
 
     /// A classic queue where the fleet wants a quorum queue.

@@ -51,8 +51,7 @@ fn seated(participant: &Participant) -> Option<Addressee> {
 fn named(to: &[String], present: &[Addressee]) -> Result<Vec<Addressee>, Box<Problem>> {
     let (mut chosen, mut unknown) = (Vec::<Addressee>::new(), Vec::new());
     for (index, name) in to.iter().enumerate() {
-        let is_it =
-            |one: &&Addressee| one.agent_id.as_str() == name || one.participant.participant_id.as_str() == name;
+        let is_it = |one: &&Addressee| one.agent_id.as_str() == name || one.participant.participant_id.as_str() == name;
         let mut found = present.iter().filter(is_it).peekable();
         if found.peek().is_none() {
             let shown: String = name.chars().take(64).collect();

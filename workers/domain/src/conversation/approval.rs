@@ -30,7 +30,8 @@ pub fn parse(body: &Value, approved: bool, actor: &str) -> Result<Answer, Box<Pr
     let (object, mut problems) = (Object::new("", map), Problems::default());
     object.refuse_unknown(FIELDS, &mut problems);
     if !object.has("arguments_hash") {
-        problems.add("arguments_hash", "is missing; repeat that of the operation, so that the answer is to what you saw");
+        problems
+            .add("arguments_hash", "is missing; repeat that of the operation, so that the answer is to what you saw");
     }
     let answer = Answer {
         approved,
@@ -99,6 +100,7 @@ pub fn not_open(operation: &Operation) -> Box<Problem> {
         OperationState::Failed => "failed",
         OperationState::Cancelled => "cancelled: its turn or session ended first",
     };
-    let detail = format!("{} is {state}. The first result counts, and later ones change nothing.", operation.operation_id);
+    let detail =
+        format!("{} is {state}. The first result counts, and later ones change nothing.", operation.operation_id);
     Box::new(Problem::new(Code::NoOpenOperation, detail))
 }

@@ -6,14 +6,14 @@ use schemas::conversation::{
 };
 use schemas::id::{AgentId, ConversationId, Namespace, UserId};
 use schemas::json::Json;
-use schemas::limits::{FIRST_MESSAGES_MAX, NAME_BYTES_MAX, NEW_PARTICIPANTS_MAX, TAG_BYTES_MAX, TAGS_MAX};
 use schemas::limits::TITLE_BYTES_MAX;
+use schemas::limits::{FIRST_MESSAGES_MAX, NAME_BYTES_MAX, NEW_PARTICIPANTS_MAX, TAG_BYTES_MAX, TAGS_MAX};
 use schemas::problem::Problem;
 use serde_json::{Value, json};
 
+use super::ids;
 use super::parts::{self, SAID};
 use super::seat::{self, AgentSeat, Place};
-use super::ids;
 use crate::action::fields::{Object, Problems};
 
 const FIELDS: &[&str] = &[
@@ -178,8 +178,7 @@ fn first_messages(
 ) -> Vec<LogRecord> {
     let known: Vec<&str> = SAID.iter().copied().chain(["role", "user_id"]).collect();
     let mut records = Vec::new();
-    for (nth, (path, entry)) in
-        parts::objects(object, "messages", FIRST_MESSAGES_MAX, problems).into_iter().enumerate()
+    for (nth, (path, entry)) in parts::objects(object, "messages", FIRST_MESSAGES_MAX, problems).into_iter().enumerate()
     {
         entry.refuse_unknown(&known, problems);
         if !entry.has("role") {

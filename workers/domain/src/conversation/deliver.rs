@@ -125,8 +125,7 @@ fn input(post: &NewPost, turn: &TurnId) -> Value {
 
 fn guidance(post: &NewPost, now: bool) -> Value {
     let message = &post.message;
-    let mut guidance =
-        json!({"note": message.text.as_deref().unwrap_or_default(), "message_id": message.message_id});
+    let mut guidance = json!({"note": message.text.as_deref().unwrap_or_default(), "message_id": message.message_id});
     if let Some(content) = &message.content {
         guidance["content"] = content.clone();
     }

@@ -80,7 +80,10 @@ mod tests {
         let id = delivery(&ns, &conversation, &message, &session);
         assert_eq!(id, delivery(&ns, &conversation, &message, &session));
         assert_ne!(id, delivery(&other, &conversation, &message, &session));
-        assert_ne!(id.as_str()[8..], turn(&ns, &conversation, &MessageId::parse("m2").unwrap(), &session).as_str()[5..]);
+        assert_ne!(
+            id.as_str()[8..],
+            turn(&ns, &conversation, &MessageId::parse("m2").unwrap(), &session).as_str()[5..]
+        );
     }
 
     #[test]

@@ -33,7 +33,11 @@ pub enum Join {
     /// With a session of its own.
     Agent(Box<AgentSeat>),
     /// With a session that there is.
-    Session { participant: Participant, agent_id: AgentId, session_id: SessionId },
+    Session {
+        participant: Participant,
+        agent_id: AgentId,
+        session_id: SessionId,
+    },
 }
 
 impl Join {
@@ -59,7 +63,9 @@ pub fn parse(body: &Value, ctx: JoinContext) -> Result<Join, Box<Problem>> {
     match (object.has("user_id"), object.has("agent_id")) {
         (false, false) => problems.add("agent_id", "is missing; name an agent_id, or a user_id"),
         (true, true) => problems.add("agent_id", "stands beside user_id; each takes a request of its own"),
-        (true, false) => refuse(&object, &["session_id", "moniker", "config", "task"], "users have none", &mut problems),
+        (true, false) => {
+            refuse(&object, &["session_id", "moniker", "config", "task"], "users have none", &mut problems)
+        }
         (false, true) if object.has("session_id") => {
             refuse(&object, &OF_SESSION, "the session has its own already; leave out one of them", &mut problems);
         }

@@ -11,9 +11,8 @@ use crate::chat::Part;
 
 /// The fields of a body; anything but an object is refused.
 pub fn whole<'v>(body: &'v Value, example: &str) -> Result<&'v Map<String, Value>, Box<Problem>> {
-    body.as_object().ok_or_else(|| {
-        fields::wrong("body", format!("must be a JSON object such as {example}, not {}", kind_of(body)))
-    })
+    body.as_object()
+        .ok_or_else(|| fields::wrong("body", format!("must be a JSON object such as {example}, not {}", kind_of(body))))
 }
 
 /// The entries of a list with their paths. None if it is absent, no list, or too long.
@@ -136,8 +135,7 @@ fn text(object: &Object<'_>, problems: &mut Problems) -> Option<String> {
         return None;
     }
     if text.len() > TEXT_BYTES_MAX {
-        problems
-            .add(object.path("text"), format!("has {} bytes; at most {TEXT_BYTES_MAX} are allowed", text.len()));
+        problems.add(object.path("text"), format!("has {} bytes; at most {TEXT_BYTES_MAX} are allowed", text.len()));
         return None;
     }
     Some(text.to_owned())
@@ -147,7 +145,10 @@ fn text(object: &Object<'_>, problems: &mut Problems) -> Option<String> {
 fn content(object: &Object<'_>, problems: &mut Problems) -> Option<Vec<Part>> {
     let items = list(object, "content", CONTENT_PARTS_MAX, problems);
     if items.is_empty() {
-        problems.add(object.path("content"), "must have at least one part, such as {\"type\": \"text\", \"text\": \"hello\"}");
+        problems.add(
+            object.path("content"),
+            "must have at least one part, such as {\"type\": \"text\", \"text\": \"hello\"}",
+        );
         return None;
     }
     let mut parts = Vec::with_capacity(items.len());

@@ -61,10 +61,6 @@ pub fn token(
     Some(FrameBody::Token(TokenFrame { turn_id, message_id, attempt, index, kind, text, part, tool_call_id, name }))
 }
 
-pub fn retract(
-    turn_id: &TurnId,
-    message_id: &MessageId,
-    attempt: u32,
-) -> FrameBody {
+pub fn retract(turn_id: &TurnId, message_id: &MessageId, attempt: u32) -> FrameBody {
     FrameBody::Retract(RetractFrame { turn_id: turn_id.clone(), message_id: message_id.clone(), attempt })
 }

@@ -1,8 +1,6 @@
 //! The log as a transcript: utterances, and on request all else as messages too (SPEC K-08).
 
-use schemas::conversation::{
-    EventType, LogKind, LogRecord, LogRow, Message, MessageRole, MessageView, SenderType,
-};
+use schemas::conversation::{EventType, LogKind, LogRecord, LogRow, Message, MessageRole, MessageView, SenderType};
 use schemas::id::MessageId;
 use serde_json::Value;
 

@@ -41,9 +41,5 @@ pub fn turn(row: &Turn) -> TurnView {
 }
 
 pub fn operation(row: &Operation) -> OperationView {
-    OperationView {
-        created_at: rfc3339(row.created_at_ms),
-        until: row.until_ms.map(rfc3339),
-        operation: row.clone(),
-    }
+    OperationView { created_at: rfc3339(row.created_at_ms), until: row.until_ms.map(rfc3339), operation: row.clone() }
 }

@@ -49,6 +49,12 @@ impl AgentCall {
     }
 }
 
+/// What an operator sees of the call.
+pub(super) fn request(call: &AgentCall) -> Json {
+    Json::of(&json!({"target_type": "agent", "target_id": call.agent_id, "mode": call.mode, "input": call.input,
+                     "session_id": call.child()}))
+}
+
 /// A result at once, when nobody is to be called.
 pub(super) fn refusal(call: &AgentCall, from: &From<'_>) -> Option<ToolResult> {
     let failed = |code, message: String| {
@@ -69,11 +75,8 @@ pub(super) fn refusal(call: &AgentCall, from: &From<'_>) -> Option<ToolResult> {
 pub(super) fn actions(call: &AgentCall, from: &From<'_>) -> Vec<FollowUp> {
     let child = call.child();
     let delegate = call.mode == InvocationMode::Delegate;
-    let conversation = if delegate {
-        ids::conversation_id(call.operation_id.as_str(), "c")
-    } else {
-        from.conversation.clone()
-    };
+    let conversation =
+        if delegate { ids::conversation_id(call.operation_id.as_str(), "c") } else { from.conversation.clone() };
     let config = json!({ "single_turn": delegate, "depth": from.depth + 1 });
     let spec = SessionSpec {
         moniker: "converse".to_owned(),

@@ -97,6 +97,7 @@ fn replied(step: &mut Applying, place: &Place<'_>, turn: &TurnId, number: u32, o
     }
     let Some(lane) = step.state.lane(turn) else { return };
     let calls = Calls {
+        namespace: &place.input.session.namespace,
         conversation: place.conversation,
         session: &place.input.session.session_id,
         agent: place.input.agent,

@@ -112,8 +112,7 @@ fn history(gathered: &Gathered) -> Vec<chat::Message> {
     let body = summary.map(|row| row.record.body.to_value());
     let upto = body.as_ref().and_then(|body| body.get("upto")).and_then(Value::as_u64).unwrap_or(0);
     let text = body.as_ref().and_then(|body| body.get("text")).and_then(Value::as_str);
-    let mut messages: Vec<chat::Message> =
-        text.map(|text| chat::Message::text(Role::User, text)).into_iter().collect();
+    let mut messages: Vec<chat::Message> = text.map(|text| chat::Message::text(Role::User, text)).into_iter().collect();
     let rows = gathered.history.iter().filter(|row| row.record.kind == LogKind::Message && row.offset > upto);
     for message in rows.filter_map(|row| row.record.body.to::<Message>().ok()) {
         let is_other = message.message_id != gathered.input.message_id;

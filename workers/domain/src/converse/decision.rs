@@ -9,25 +9,70 @@ use crate::chat::ToolResult;
 
 #[derive(Debug, Clone, PartialEq)]
 pub enum TurnDecision {
-    StartTurn { turn: Box<Turn>, reply_to: Option<ReplyTo> },
+    StartTurn {
+        turn: Box<Turn>,
+        reply_to: Option<ReplyTo>,
+    },
     /// It has responded and nothing is pending.
-    CompleteTurn { turn_id: TurnId },
-    FailTurn { turn_id: TurnId, error: TurnError, cancelled: bool },
-    AppendMessage { turn_id: TurnId, message: Box<Message> },
-    DispatchTask { turn_id: TurnId, operation: Box<Operation>, is_async: bool },
+    CompleteTurn {
+        turn_id: TurnId,
+    },
+    FailTurn {
+        turn_id: TurnId,
+        error: TurnError,
+        cancelled: bool,
+    },
+    AppendMessage {
+        turn_id: TurnId,
+        message: Box<Message>,
+    },
+    DispatchTask {
+        turn_id: TurnId,
+        operation: Box<Operation>,
+        is_async: bool,
+    },
     /// Not made yet: calls of workflows are refused as `NOT_FOUND`.
-    DispatchWorkflow { turn_id: TurnId, workflow_id: String, is_async: bool },
-    DispatchAgent { turn_id: TurnId, call: Box<AgentCall> },
+    DispatchWorkflow {
+        turn_id: TurnId,
+        workflow_id: String,
+        is_async: bool,
+    },
+    DispatchAgent {
+        turn_id: TurnId,
+        call: Box<AgentCall>,
+    },
     /// Its result comes later, to this very turn.
-    TrackAsyncOperation { turn_id: TurnId, operation_id: OperationId },
-    AsyncOperationCompleted { turn_id: TurnId, operation_id: OperationId, result: Box<ToolResult> },
-    MarkWaiting { turn_id: TurnId, phase: TurnPhase },
+    TrackAsyncOperation {
+        turn_id: TurnId,
+        operation_id: OperationId,
+    },
+    AsyncOperationCompleted {
+        turn_id: TurnId,
+        operation_id: OperationId,
+        result: Box<ToolResult>,
+    },
+    MarkWaiting {
+        turn_id: TurnId,
+        phase: TurnPhase,
+    },
     /// Its model is asked (again).
-    ResumeFromTool { turn_id: TurnId },
-    WriteMemory { turn_id: TurnId, key: String },
-    UpdateMemory { turn_id: TurnId, key: String },
+    ResumeFromTool {
+        turn_id: TurnId,
+    },
+    WriteMemory {
+        turn_id: TurnId,
+        key: String,
+    },
+    UpdateMemory {
+        turn_id: TurnId,
+        key: String,
+    },
     /// A person is asked before `open` is done.
-    AskApproval { turn_id: TurnId, operation: Box<Operation>, open: Box<Open> },
+    AskApproval {
+        turn_id: TurnId,
+        operation: Box<Operation>,
+        open: Box<Open>,
+    },
 }
 
 impl TurnDecision {

@@ -50,7 +50,7 @@ fn llm(operation: &str, config: &Object<'_>, found: &mut Found) {
 }
 
 fn http(config: &Object<'_>, problems: &mut Problems) {
-    config.refuse_unknown(&["url", "method", "headers", "body", "allow_hosts"], problems);
+    config.refuse_unknown(&["url", "method", "headers", "body", "allow_hosts", "probe"], problems);
     if parts::required(config, "url", "where to, as in https://example.org/{{input.id}}", problems)
         && let Some(url) = text(config, "url", problems)
         && !["http://", "https://", "{{"].iter().any(|start| url.starts_with(start))
@@ -58,6 +58,7 @@ fn http(config: &Object<'_>, problems: &mut Problems) {
         problems.add(config.path("url"), "must begin with https:// or http://");
     }
     allow_hosts(config, problems);
+    text(config, "probe", problems);
     parts::choice(config, "method", &METHODS, problems);
     let headers = config.object("headers", problems);
     for (name, value) in parts::map(config, "headers", problems).into_iter().flatten().take(ENTRIES_MAX) {

@@ -50,7 +50,7 @@ impl<'v> Writer<'v> {
         match node {
             Node::Text(text) => self.out.push_str(text),
             Node::Place { expression, raw } => {
-                let text = shown(&self.value(expression));
+                let text = shown(&evaluate(expression, &self.contexts, &self.loops));
                 let escape = if *raw { Escape::Nothing } else { self.escape };
                 push(&mut self.out, &text, escape);
             }
@@ -63,7 +63,7 @@ impl<'v> Writer<'v> {
     }
 
     fn block(&mut self, kind: Block, on: &Expression, body: &[Node], otherwise: &[Node]) -> Result<(), String> {
-        let truth = is_true(&self.value(on));
+        let truth = is_true(&evaluate(on, &self.contexts, &self.loops));
         match kind {
             Block::If => self.all(if truth { body } else { otherwise }),
             Block::Unless => self.all(if truth { otherwise } else { body }),
@@ -108,10 +108,6 @@ impl<'v> Writer<'v> {
             _ => None,
         }
     }
-
-    fn value(&self, expression: &Expression) -> Value {
-        evaluate(expression, &self.contexts, &self.loops).into_owned()
-    }
 }
 
 fn find<'v>(contexts: &[&'v Value], up: usize, names: &[String]) -> Option<&'v Value> {
@@ -141,7 +137,7 @@ fn evaluate<'v>(expression: &Expression, contexts: &[&'v Value], loops: &[Turn])
 }
 
 fn compare(helper: Helper, values: &[Cow<'_, Value>]) -> bool {
-    let order = || match (values[0].as_ref(), values[1].as_ref()) {
+    let order = || match (&*values[0], &*values[1]) {
         (Value::String(a), Value::String(b)) => Some(a.cmp(b)),
         (a, b) => a.as_f64()?.partial_cmp(&b.as_f64()?),
     };

@@ -3,7 +3,9 @@
 
 use schemas::definition::{ActionKind, EffectClass, Execution, TargetType, Tool, ToolRetry};
 use schemas::id::DefinitionId;
-use schemas::limits::{CODE_BYTES_MAX, CODE_MS_MAX};
+use schemas::limits::{
+    CODE_BYTES_MAX, CODE_MS_MAX, ID_BYTES_MAX, MEMORY_HITS_MAX, MEMORY_LABEL_BYTES_MAX, MEMORY_TYPE_BYTES_MAX,
+};
 use serde_json::{Map, Value, json};
 
 use super::resolve::{ResolvedAction, ResolvedTarget, ResolvedTool};
@@ -93,9 +95,11 @@ impl Builtin {
             Self::MemorySearch => {
                 "Search what you remember, by meaning. Use it when the memories shown are not enough."
             }
-            Self::MemoryRead => "Read one memory whole, by its id.",
+            Self::MemoryRead => "Read one memory whole, by its id or its label.",
             Self::MemoryList => "List what you remember, newest first.",
-            Self::MemoryDelete => "Forget one memory, by its id. Use it when a memory is wrong or superseded.",
+            Self::MemoryDelete => {
+                "Forget one memory, by its id or its label. Use it when a memory is wrong or superseded."
+            }
             Self::CompactContext => {
                 "Replace the older part of this conversation by a summary. Use it when the context is nearly full."
             }
@@ -107,10 +111,14 @@ impl Builtin {
     }
 
     fn input_schema(self) -> Value {
-        let id = json!({"type": "string", "minLength": 1, "maxLength": 128, "description": "Id of the memory."});
-        let kind = json!({"type": "string", "minLength": 1, "maxLength": 128,
+        let id = json!({"type": "string", "minLength": 1, "maxLength": ID_BYTES_MAX,
+            "description": "Id of the memory."});
+        let kind = json!({"type": "string", "minLength": 1, "maxLength": MEMORY_TYPE_BYTES_MAX,
             "description": "A word for what it is, as in fact, decision or episode."});
-        let limit = json!({"type": "integer", "minimum": 1, "maximum": 100});
+        let kinds = json!({"type": "array", "items": kind, "description": "Only memories of these types."});
+        let limit = json!({"type": "integer", "minimum": 1, "maximum": MEMORY_HITS_MAX});
+        let label = json!({"type": "string", "minLength": 1, "maxLength": MEMORY_LABEL_BYTES_MAX,
+            "description": "The name of the memory."});
         match self {
             Self::MemoryWrite => object(
                 json!({
@@ -118,8 +126,10 @@ impl Builtin {
                     "type": kind,
                     "significance": {"type": "number", "minimum": 0, "maximum": 1,
                         "description": "How important it is, whatever is asked for; 0.5 if left out."},
-                    "label": {"type": "string", "minLength": 1, "maxLength": 256,
+                    "label": {"type": "string", "minLength": 1, "maxLength": MEMORY_LABEL_BYTES_MAX,
                         "description": "A name; writing to the same name again replaces the memory."},
+                    "tier": {"enum": ["core", "working", "archival"],
+                        "description": "core and working are always before you, archival is searched; archival if left out."},
                     "metadata": {"type": "object"},
                     "id": id,
                 }),
@@ -127,11 +137,15 @@ impl Builtin {
             ),
             Self::MemorySearch => object(
                 json!({"query": {"type": "string", "minLength": 1, "description": "What to look for, in words."},
-                    "type": kind, "limit": limit}),
+                    "types": kinds, "limit": limit}),
                 &["query"],
             ),
-            Self::MemoryRead | Self::MemoryDelete => object(json!({ "id": id }), &["id"]),
-            Self::MemoryList => object(json!({"type": kind, "limit": limit}), &[]),
+            Self::MemoryRead | Self::MemoryDelete => object(json!({"id": id, "label": label}), &[]),
+            Self::MemoryList => object(
+                json!({"types": kinds, "limit": limit,
+                    "cursor": {"type": "string", "description": "Of the page before, for the next one."}}),
+                &[],
+            ),
             Self::CompactContext => object(json!({}), &[]),
             Self::ExecuteCode => object(
                 json!({"code": {"type": "string", "minLength": 1, "maxLength": CODE_BYTES_MAX,
@@ -173,7 +187,8 @@ impl Builtin {
             kind,
             operation: operation.to_owned(),
             config: Map::new(),
-            input_schemas: Vec::new(),
+            task_schema: None,
+            input_schema: None,
             output_schema: None,
             input_mapping: None,
             output_mapping: None,

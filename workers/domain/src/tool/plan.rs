@@ -161,14 +161,14 @@ fn dispatch(
     approval: Option<ApprovalRequest>,
     said: &Value,
 ) -> Result<ToolPlan, ToolError> {
-    for schema in action.input_schemas.iter().take(1) {
+    if let Some(schema) = &action.task_schema {
         fits(&tool.name, schema, &input, "after mapping ")?;
     }
     let input = match &action.input_mapping {
         Some(mapping) => map::mapped(mapping, &input),
         None => input,
     };
-    for schema in action.input_schemas.iter().skip(1) {
+    if let Some(schema) = &action.input_schema {
         fits(&tool.name, schema, &input, "after mapping ")?;
     }
     let approval = match action.kind {

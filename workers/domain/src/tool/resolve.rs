@@ -43,9 +43,12 @@ pub struct ResolvedAction {
     pub operation: String,
     #[serde(default)]
     pub config: Map<String, Value>,
-    /// Of the task and of the action, in this order: what is mapped must fit both.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub input_schemas: Vec<Map<String, Value>>,
+    /// Of the task: held against its input, before `input_mapping`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub task_schema: Option<Map<String, Value>>,
+    /// Of the action: held against what it is given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub input_schema: Option<Map<String, Value>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output_schema: Option<Map<String, Value>>,
     /// From field of the action to field of the task's input.
@@ -129,7 +132,6 @@ fn action_target(task: &Task, version: u64, action: Option<(&ActionDef, u64)>) -
         mapping.as_ref().map(|mapping| map::of_expressions(mapping, root)).transpose()
     };
     let not_simple = |why| format!("the task {} cannot be run by a tool: {why}", task.id);
-    let schemas = [task.input_schema.clone(), action.input_schema.clone()];
     Ok(ResolvedTarget::Action(Box::new(ResolvedAction {
         target_id: task.id.clone(),
         version,
@@ -138,7 +140,8 @@ fn action_target(task: &Task, version: u64, action: Option<(&ActionDef, u64)>) -
         kind: action.kind,
         operation: action.operation.clone(),
         config: action.config.clone(),
-        input_schemas: schemas.into_iter().flatten().collect(),
+        task_schema: task.input_schema.clone(),
+        input_schema: action.input_schema.clone(),
         output_schema: task.output_schema.clone().or_else(|| action.output_schema.clone()),
         input_mapping: simple(&step.input_mapping, "input").map_err(not_simple)?,
         output_mapping: simple(&step.output_mapping, "result").map_err(not_simple)?,

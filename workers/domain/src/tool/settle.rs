@@ -1,6 +1,7 @@
 //! The end of an operation as a `tool_result` action.
 
 use schemas::action::{ActionType, NewAction, Urgency};
+use schemas::api::TaskBody;
 use schemas::conversation::{Operation, OperationState};
 use schemas::id::Namespace;
 use schemas::json::Json;
@@ -12,6 +13,7 @@ use super::operation::result_id;
 use super::{map, schema};
 use crate::action::hash;
 use crate::chat::{ToolError, ToolErrorCode};
+use crate::time::rfc3339;
 
 /// State and action that end an operation. The same end of the same operation is the same action; a
 /// result that is too large becomes an error that says so.
@@ -84,6 +86,26 @@ pub fn finished(request: &ActionRequest, answer: Value) -> Result<Value, ToolErr
     }
     let message = format!("the answer of {} does not fit its schema: {}", request.target_id, schema::words(&errors));
     Err(ToolError { code: ToolErrorCode::ExecutionFailed, message, retriable: false })
+}
+
+/// An operation as workers of others get it.
+pub fn task_body(namespace: &Namespace, operation: &Operation, request: ActionRequest) -> TaskBody {
+    let settings = request.config.get("settings").cloned().unwrap_or_else(|| json!({}));
+    TaskBody {
+        operation_id: operation.operation_id.clone(),
+        idempotency_key: format!("{namespace}:{}", operation.operation_id),
+        tool: operation.tool.clone(),
+        tool_call_id: operation.tool_call_id.clone(),
+        session_id: operation.session_id.clone(),
+        conversation_id: operation.conversation_id.clone(),
+        turn_id: operation.turn_id.clone(),
+        attempt: operation.attempt,
+        max_attempts: operation.max_attempts,
+        until: operation.until_ms.map(rfc3339).unwrap_or_default(),
+        input: request.input,
+        settings,
+        messages: request.context.messages.map(|messages| json!(messages)),
+    }
 }
 
 /// An error as somebody else reports it: a text, or an object `{code, message, retriable}` of which

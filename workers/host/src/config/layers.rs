@@ -21,6 +21,9 @@ pub const NAMES: &[&str] = &[
     "log",
     "model",
     "step_log",
+    "task_pools",
+    "deno",
+    "code_hosts",
 ];
 
 /// Other variables that start with `STEPFLEET_`: for the scripts, the command line and the providers.

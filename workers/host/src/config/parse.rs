@@ -4,10 +4,12 @@ use std::collections::BTreeMap;
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::PathBuf;
 
+use domain::tool::pool_name;
+use schemas::id::Namespace;
 use schemas::limits::SHARDS_MAX;
 
 use super::layers::{Layers, NAMES, Setting, merge, nearest};
-use super::{Config, Database, Embedding, History, ModelProfile, Problem, Problems, place};
+use super::{Config, Database, Embedding, History, McpServer, ModelProfile, Problem, Problems, place};
 use crate::secret::Secret;
 use crate::telemetry;
 
@@ -24,7 +26,7 @@ struct Reader {
 
 pub fn config(layers: &Layers) -> Result<Config, Problems> {
     let mut problems = Vec::new();
-    let (table, Sections { models, embedding }) = file(layers, &mut problems);
+    let (table, Sections { models, embedding, mcp }) = file(layers, &mut problems);
     let settings = merge(layers, &table, &mut problems);
     let mut reader = Reader { settings, problems };
     let data_dir = PathBuf::from(reader.text("data_dir").unwrap_or_else(|| DATA_DIR.into()));
@@ -48,6 +50,10 @@ pub fn config(layers: &Layers) -> Result<Config, Problems> {
         model: reader.parse("model", provider_and_model),
         models,
         embedding,
+        mcp,
+        task_pools: reader.parse("task_pools", pools).unwrap_or_default(),
+        deno: reader.parse("deno", existing_file),
+        code_hosts: reader.parse("code_hosts", hosts).unwrap_or_default(),
     };
     if reader.problems.is_empty() { Ok(config) } else { Err(Problems(reader.problems)) }
 }
@@ -93,6 +99,7 @@ impl Reader {
 struct Sections {
     models: BTreeMap<String, ModelProfile>,
     embedding: Option<Embedding>,
+    mcp: BTreeMap<String, McpServer>,
 }
 
 /// The file's settings, and its sections.
@@ -126,6 +133,17 @@ fn file(layers: &Layers, problems: &mut Vec<Problem>) -> (toml::Table, Sections)
             Err(error) => refuse("embedding".into(), error.to_string().trim_end().to_owned()),
         }
     }
+    if let Some(value) = table.remove("mcp") {
+        match value.try_into::<BTreeMap<String, McpServer>>() {
+            Ok(found) => sections.mcp = found,
+            Err(error) => refuse("mcp".into(), error.to_string().trim_end().to_owned()),
+        }
+    }
+    for (name, server) in &sections.mcp {
+        if server.command.is_some() == server.url.is_some() {
+            refuse(format!("mcp.{name}"), "give either command, for a program, or url, for a server over HTTP".into());
+        }
+    }
     for (name, profile) in &sections.models {
         if !PROVIDERS.contains(&profile.provider.as_str()) {
             let known = PROVIDERS.join(", ");
@@ -137,7 +155,7 @@ fn file(layers: &Layers, problems: &mut Vec<Problem>) -> (toml::Table, Sections)
     }
     for (key, value) in &table {
         if !NAMES.contains(&key.as_str()) {
-            let nearest = nearest(key, NAMES.iter().copied().chain(["models", "embedding"]));
+            let nearest = nearest(key, NAMES.iter().copied().chain(["models", "embedding", "mcp"]));
             refuse(key.clone(), format!("is no setting; did you mean {nearest}?"));
         } else if value.is_table() || value.is_array() {
             refuse(key.clone(), "must be a single value".into());
@@ -156,6 +174,28 @@ fn existing_file(text: &str) -> Result<PathBuf, String> {
         Ok(meta) if meta.is_file() => Ok(text.into()),
         Ok(_) => Err("is not a file".into()),
         Err(cause) => Err(format!("cannot be read: {cause}")),
+    }
+}
+
+fn pools(text: &str) -> Result<Vec<String>, String> {
+    let pools: Vec<String> =
+        text.split(',').map(|pool| pool.trim().to_owned()).filter(|pool| !pool.is_empty()).collect();
+    for pool in &pools {
+        let own = Namespace::default_ns();
+        let (namespace, name) = pool.rsplit_once(':').unwrap_or((own.as_str(), pool));
+        Namespace::parse(namespace).map_err(|error| format!("the namespace of {pool:?} {error}"))?;
+        pool_name(name).map_err(|why| format!("the pool of {pool:?} {why}"))?;
+    }
+    Ok(pools)
+}
+
+fn hosts(text: &str) -> Result<Vec<String>, String> {
+    let hosts: Vec<String> =
+        text.split(',').map(|host| host.trim().to_owned()).filter(|host| !host.is_empty()).collect();
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | ':' | '[' | ']');
+    match hosts.iter().find(|host| !host.chars().all(is_plain)) {
+        Some(host) => Err(format!("{host:?} is no host; use names as in api.example.org, separated by commas")),
+        None => Ok(hosts),
     }
 }
 

@@ -128,3 +128,30 @@ fn the_embedder_has_a_section_of_its_own() {
     let text = Config::load(&layers(Some(file), &[], &[])).unwrap_err().to_string();
     assert!(text.contains("embedding in stepfleet.toml") && text.contains("dimension"), "{text}");
 }
+
+#[test]
+fn mcp_servers_and_the_sandbox_are_set() {
+    let file = "[mcp.files]\ncommand = \"npx\"\nargs = [\"-y\", \"server\"]\nenv = [\"FILES_ROOT\"]\n\
+                [mcp.search]\nurl = \"https://mcp.example.org/mcp\"\ntoken_env = \"SEARCH_TOKEN\"\n";
+    let env =
+        [("STEPFLEET_CODE_HOSTS", "api.example.org, 127.0.0.1:8080"), ("STEPFLEET_TASK_POOLS", "python,other:rust")];
+    let config = Config::load(&layers(Some(file), &env, &[])).unwrap();
+    assert_eq!(config.mcp["files"].args, ["-y", "server"]);
+    assert_eq!(config.mcp["search"].token_env.as_deref(), Some("SEARCH_TOKEN"));
+    assert_eq!(config.code_hosts, ["api.example.org", "127.0.0.1:8080"]);
+    assert_eq!(config.task_pools, ["python", "other:rust"]);
+    let broken = "[mcp.none]\nargs = []\n[mcp.both]\ncommand = \"a\"\nurl = \"https://b\"\n";
+    let env =
+        [("STEPFLEET_DENO", "/no/such/deno"), ("STEPFLEET_CODE_HOSTS", "a/b"), ("STEPFLEET_TASK_POOLS", "default")];
+    let text = Config::load(&layers(Some(broken), &env, &[])).unwrap_err().to_string();
+    for part in [
+        "5 problems",
+        "mcp.none in stepfleet.toml",
+        "mcp.both in stepfleet.toml",
+        "STEPFLEET_DENO",
+        "is no host",
+        "own executors",
+    ] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+}

@@ -88,9 +88,10 @@ async fn outcome(group: &mut Group, code: &str) -> Result<Value, ActionFailure> 
         // A program that ends early does not read all of itself.
         _ = input.write_all(code.as_bytes()).await;
         drop(input);
+        Ok(())
     };
-    let ((), stdout, stderr) = tokio::join!(give, take(stdout), take(stderr));
-    let (stdout, stderr) = (stdout?, stderr?);
+    // The first limit that is passed ends it: a program need not notice that nobody listens.
+    let ((), stdout, stderr) = tokio::try_join!(give, take(stdout), take(stderr))?;
     let status = group.child.wait().await.map_err(|_| broken("was lost"))?;
     if status.success() {
         return Ok(json!({"stdout": stdout, "stderr": stderr}));

@@ -7,14 +7,12 @@ mod message;
 mod server;
 mod stdio;
 
-use std::collections::BTreeMap;
-
 use domain::chat::ToolErrorCode;
 use domain::ports::{ActionCall, ActionFailure, Trouble};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-pub use server::{McpServer, Servers, Transport};
+pub use server::{McpServer, Servers};
 
 /// What goes wrong between us and a server.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -64,6 +62,3 @@ pub async fn run(servers: &Servers, call: &ActionCall) -> Result<Value, ActionFa
         }
     }
 }
-
-/// Servers by name, as settings give them.
-pub type McpServers = BTreeMap<String, McpServer>;

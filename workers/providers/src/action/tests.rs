@@ -4,6 +4,7 @@ mod code;
 mod http;
 mod llm;
 mod mcp;
+mod memory;
 mod mock;
 
 use std::sync::Arc;

@@ -135,11 +135,7 @@ impl Book {
         let Some(place) = place_of(new) else { return Ok(()) };
         match self.aside.forums.get(&place).map(|forum| forum.status) {
             Some(status @ (ConversationStatus::Completed | ConversationStatus::Failed)) => {
-                let detail = format!(
-                    "conversation {} is {}; open it again, or use another conversation_id",
-                    place.1,
-                    status.as_str()
-                );
+                let detail = format!("conversation {} is {}; use another conversation_id", place.1, status.as_str());
                 Err((None, Code::ConversationClosed, detail))
             }
             _ => Ok(()),

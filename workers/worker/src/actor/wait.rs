@@ -16,8 +16,9 @@ impl Live {
         self.save()?;
         let nap = until_ms.map(|at| at.saturating_sub(self.context.now_ms()).clamp(0, NAP_MS).unsigned_abs());
         let evict_ms = self.evict_ms();
-        let may_leave =
-            self.in_flight.is_none() && !self.calls.is_open() && until_ms.is_none_or(|at| at - self.context.now_ms() > evict_ms as i64);
+        let may_leave = self.in_flight.is_none()
+            && !self.calls.is_open()
+            && until_ms.is_none_or(|at| at - self.context.now_ms() > evict_ms as i64);
         let hand_over = self.context.hand_over.clone();
         tokio::select! {
             biased;

@@ -15,10 +15,8 @@ const CLAIM_MAX: usize = 32;
 pub async fn serve(shared: Arc<Shared>, stop: CancellationToken) {
     let mut claims = Claims { running: JoinSet::new(), failures: 0, shared };
     while !stop.is_cancelled() {
-        let more = match stop.run_until_cancelled(claims.claim()).await {
-            Some(more) => more,
-            None => break,
-        };
+        // Never cut off: what was claimed and not heard of would be held until its claim ends.
+        let more = claims.claim().await;
         if more && claims.free() > 0 {
             continue;
         }

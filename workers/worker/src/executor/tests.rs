@@ -162,6 +162,7 @@ impl Place {
             runner: Arc::new(self.tools.clone()),
             queue: self.queue.clone(),
             ledger: self.ports.ledger.clone(),
+            tasks: None,
         }
     }
 

@@ -180,8 +180,7 @@ impl Ear {
 
     async fn unbind(&mut self) -> Result<(), Failure> {
         let idle = |since: &Option<Instant>| since.is_some_and(|since| since.elapsed() >= LINGER);
-        let topics: Vec<Topic> =
-            self.bound.iter().filter(|(_, since)| idle(since)).map(|(topic, _)| *topic).collect();
+        let topics: Vec<Topic> = self.bound.iter().filter(|(_, since)| idle(since)).map(|(topic, _)| *topic).collect();
         for topic in topics {
             let (exchange, key) = (EXCHANGE_EVENTS.into(), topic.routing_key().into());
             let unbound = self.channel.queue_unbind(self.queue.clone(), exchange, key, FieldTable::default());

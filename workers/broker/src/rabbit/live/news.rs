@@ -137,7 +137,10 @@ async fn send(
         }
         let mut parts = by_part(gaps.take(), batch.drain(..)).into_iter();
         while let Some((part, items)) = parts.next() {
-            if !matches!(tokio::time::timeout(WRITE_MAX, write(channel, part, &(sender, items.clone()))).await, Ok(Ok(()))) {
+            if !matches!(
+                tokio::time::timeout(WRITE_MAX, write(channel, part, &(sender, items.clone()))).await,
+                Ok(Ok(()))
+            ) {
                 gaps.note(items.iter().map(|(key, _)| key));
                 gaps.note(parts.flat_map(|(_, items)| items).map(|(key, _)| key).collect::<BTreeSet<_>>().iter());
                 return true;
@@ -208,8 +211,15 @@ mod tests {
             message_id: MessageId::parse("m1").unwrap(),
             attempt: 2,
         };
-        let bulletin: Bulletin =
-            (7, vec![(key("a"), None), (key("a"), Some(piece(3))), (key("a"), Some(retract)), (key("b"), Some(News::Logged))]);
+        let bulletin: Bulletin = (
+            7,
+            vec![
+                (key("a"), None),
+                (key("a"), Some(piece(3))),
+                (key("a"), Some(retract)),
+                (key("b"), Some(News::Logged)),
+            ],
+        );
         let read: Bulletin = serde_json::from_slice(&serde_json::to_vec(&bulletin).unwrap()).unwrap();
         assert_eq!(read, bulletin);
     }

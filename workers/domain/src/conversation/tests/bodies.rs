@@ -24,7 +24,10 @@ fn a_message_is_made_into_its_record() {
     assert_eq!((post.to.as_slice(), post.busy), (["a1".to_owned()].as_slice(), Some(Busy::Steer)));
     assert_eq!((post.record.kind, post.record.id.as_str(), post.record.at_ms), (LogKind::Message, "m1", 7));
     let body = post.record.body.to_value();
-    assert_eq!((&body["metadata"], &body["data"], &body["name"]), (&json!({"k": "v"}), &json!({"n": 1}), &json!("Ana")));
+    assert_eq!(
+        (&body["metadata"], &body["data"], &body["name"]),
+        (&json!({"k": "v"}), &json!({"n": 1}), &json!("Ana"))
+    );
     let read: schemas::conversation::Message = post.record.body.to().unwrap();
     assert_eq!(&read, message, "what a transcript reads is what was said");
 }
@@ -80,10 +83,7 @@ fn every_wrong_field_of_a_message_is_named() {
     let problem = refused(all);
     let mut named = fields(&problem);
     named.sort_unstable();
-    assert_eq!(
-        named,
-        ["busy", "message_id", "metadata", "reply_to_message_id", "text", "to", "txt", "user_id"]
-    );
+    assert_eq!(named, ["busy", "message_id", "metadata", "reply_to_message_id", "text", "to", "txt", "user_id"]);
     assert!(problem.detail.contains("did you mean \"text\""), "{}", problem.detail);
     assert_eq!(fields(&refused(json!({"text": "a", "content": [{"type": "text", "text": "b"}]}))), ["content"]);
     let keyed = PostContext { idempotency_key: Some("k".into()), ..post_context() };
@@ -180,8 +180,19 @@ fn every_wrong_field_of_a_conversation_is_named() {
         "users": [{}], "messages": [{"text": "x"}, {"role": "assistant", "text": "x"}, {"role": "user"}]}))
     .unwrap_err();
     for field in [
-        "title", "tags[0]", "tags[1]", "metadata", "visibility", "colour", "agents[0].config.untill",
-        "agents[1].agent_id", "agents[2]", "users[0].user_id", "messages[0].role", "messages[1].role", "messages[2].text",
+        "title",
+        "tags[0]",
+        "tags[1]",
+        "metadata",
+        "visibility",
+        "colour",
+        "agents[0].config.untill",
+        "agents[1].agent_id",
+        "agents[2]",
+        "users[0].user_id",
+        "messages[0].role",
+        "messages[1].role",
+        "messages[2].text",
     ] {
         assert!(fields(&problem).contains(&field), "{field} is not in {:?}", fields(&problem));
     }

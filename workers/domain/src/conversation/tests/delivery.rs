@@ -32,7 +32,8 @@ fn said_by(agent: &str, session: &str) -> Message {
 
 #[test]
 fn responders_answer_unless_a_message_says_who_should() {
-    let left = schemas::conversation::Participant { left_at_ms: Some(1), ..agent("a3", "s3", ParticipantRole::Responder) };
+    let left =
+        schemas::conversation::Participant { left_at_ms: Some(1), ..agent("a3", "s3", ParticipantRole::Responder) };
     let all = [
         agent("a1", "s1", ParticipantRole::Responder),
         agent("a2", "s2", ParticipantRole::Responder),
@@ -66,7 +67,10 @@ fn an_idle_agent_gets_a_turn() {
     let action = one(&post, IDLE);
     let payload = action.payload.to_value();
     assert_eq!(action.kind, ActionType::Input);
-    assert_eq!((&payload["message_id"], &payload["text"], &payload["user_id"]), (&json!("m1"), &json!("hello"), &json!("ana")));
+    assert_eq!(
+        (&payload["message_id"], &payload["text"], &payload["user_id"]),
+        (&json!("m1"), &json!("hello"), &json!("ana"))
+    );
     assert_eq!(payload["reply_to_message_id"], "m0");
     assert!(payload["turn_id"].as_str().unwrap().starts_with("turn-"));
     assert_eq!(action.session_id.unwrap().as_str(), "s1");

@@ -35,13 +35,25 @@ fn log() -> Vec<LogRow> {
     vec![
         message,
         row(2, LogKind::Assembly, json!({"request": "secret"})),
-        row(3, LogKind::Move, json!({"move": 1, "reasoning": "hm", "tool_calls": [{"id": "k1", "name": "look", "input": {}},
-                                     {"id": "k2", "name": "look", "input": {}}], "finish": "tool_calls"})),
+        row(
+            3,
+            LogKind::Move,
+            json!({"move": 1, "reasoning": "hm", "tool_calls": [{"id": "k1", "name": "look", "input": {}},
+                                     {"id": "k2", "name": "look", "input": {}}], "finish": "tool_calls"}),
+        ),
         row(4, LogKind::ProviderCall, json!({"model": "x"})),
         row(5, LogKind::ToolResult, json!({"move": 1, "tool_call_id": "k1", "success": true, "result": "a cat"})),
-        row(6, LogKind::ToolResult, json!({"move": 1, "tool_call_id": "k2", "success": false,
-                                           "error": {"code": "TIMEOUT", "message": "too slow"}})),
-        row(7, LogKind::AsyncResult, json!({"operation_id": "o1", "tool": "fetch", "success": true, "result": {"n": 1}})),
+        row(
+            6,
+            LogKind::ToolResult,
+            json!({"move": 1, "tool_call_id": "k2", "success": false,
+                                           "error": {"code": "TIMEOUT", "message": "too slow"}}),
+        ),
+        row(
+            7,
+            LogKind::AsyncResult,
+            json!({"operation_id": "o1", "tool": "fetch", "success": true, "result": {"n": 1}}),
+        ),
         row(8, LogKind::Note, json!({"text": "be quick", "from": "user"})),
         row(9, LogKind::Move, json!({"move": 2, "tool_calls": [], "finish": "stop"})),
         row(10, LogKind::Summary, json!({"upto": 8, "text": "they talked"})),
@@ -121,7 +133,8 @@ fn pieces_are_tokens_of_three_kinds() {
     assert_eq!((text.kind, text.text.as_str(), text.attempt, text.index, text.part), (TokenKind::Text, "he", 2, 5, 1));
     let thought = token(ChatDelta::Reasoning { part: 0, text: "hm".into() }).unwrap();
     assert_eq!(thought.kind, TokenKind::Reasoning);
-    let delta = ChatDelta::ToolCall { part: 2, id: Some("k1".into()), name: Some("look".into()), arguments: "{".into() };
+    let delta =
+        ChatDelta::ToolCall { part: 2, id: Some("k1".into()), name: Some("look".into()), arguments: "{".into() };
     let call = token(delta).unwrap();
     assert_eq!((call.kind, call.text.as_str(), call.name.as_deref()), (TokenKind::ToolCall, "{", Some("look")));
     assert_eq!(token(ChatDelta::Usage { usage: Default::default() }), None);
@@ -157,15 +170,14 @@ fn operation(kind: OperationKind) -> Operation {
 #[test]
 fn an_answer_counts_for_what_was_asked() {
     let ns = Namespace::default_ns();
-    let answer = |hash: &str, approved| Answer {
-        approved,
-        arguments_hash: hash.into(),
-        by: "ana".into(),
-        reason: None,
-    };
+    let answer =
+        |hash: &str, approved| Answer { approved, arguments_hash: hash.into(), by: "ana".into(), reason: None };
     let action = approval::result(&ns, &operation(OperationKind::Approval), &answer("ff", true)).unwrap();
     let payload = action.payload.to_value();
-    assert_eq!((&payload["success"], &payload["result"]["approved"], &payload["result"]["by"]), (&json!(true), &json!(true), &json!("ana")));
+    assert_eq!(
+        (&payload["success"], &payload["result"]["approved"], &payload["result"]["by"]),
+        (&json!(true), &json!(true), &json!("ana"))
+    );
     assert_eq!((&payload["operation_id"], &payload["turn_id"]), (&json!("o1"), &json!("t1")));
     let no = approval::result(&ns, &operation(OperationKind::Approval), &answer("ff", false)).unwrap();
     assert_eq!(no.action_id, action.action_id, "of two answers one counts");

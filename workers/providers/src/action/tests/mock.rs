@@ -20,7 +20,8 @@ async fn answers_are_fixed_made_or_echoed_and_the_same_each_time() {
         "tags": {"type": "array", "items": {"enum": ["a", "b"]}, "minItems": 2, "maxItems": 4},
         "kind": {"const": "x"}, "none": {"type": "null"}}});
     let made = run(json!({"schema": wanted, "seed": 7})).await;
-    assert_eq!(schema::check(wanted.as_object().unwrap(), &made), [], "{made}");
+    let errors = schema::check(wanted.as_object().unwrap(), &made);
+    assert!(errors.is_empty(), "{made}: {errors:?}");
     assert_eq!(made, run(json!({"schema": wanted, "seed": 7})).await);
     assert_ne!(made, run(json!({"schema": wanted, "seed": 8})).await);
 }

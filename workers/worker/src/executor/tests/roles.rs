@@ -97,3 +97,66 @@ async fn a_store_that_is_away_is_waited_for() {
     assert!((19..30).contains(&took), "{took} s");
     executor.drain().await;
 }
+
+#[tokio::test(start_paused = true)]
+async fn commits_of_the_same_process_tell_of_what_they_dispatch() {
+    let place = Place::new(Tools::that_say(vec![Say { after_ms: 0, outcome: Ok(json!(1)) }])).await;
+    let nudge = Nudge::default();
+    let ports = Ports {
+        commits: Arc::new(NudgingCommits::new(place.ports.commits.clone(), nudge.clone())),
+        ..place.ports.clone()
+    };
+    let executor = Executor::start(place.deps(place.ports.operations.clone()), config("e1"), nudge);
+    sleep(Duration::from_millis(1_050)).await;
+    ports.dispatch(&worker("w1"), "s1", vec![task("o1", EffectClass::Pure)]).await;
+    sleep(Duration::from_millis(2)).await;
+    assert_eq!(place.ports.work_state("o1").await, OperationState::Completed);
+    executor.drain().await;
+}
+
+/// A broker that keeps what it is handed, and may be away.
+#[derive(Default)]
+struct Broker {
+    taken: Mutex<Vec<(String, String, u32)>>,
+    away: std::sync::atomic::AtomicBool,
+}
+
+#[async_trait]
+impl TaskQueue for Broker {
+    async fn send(&self, pool: &str, task: &schemas::api::TaskBody) -> Result<(), Failure> {
+        if self.away.load(std::sync::atomic::Ordering::Relaxed) {
+            return Err(Failure::unavailable("the broker is away"));
+        }
+        let sent = (pool.to_owned(), task.operation_id.to_string(), task.attempt);
+        self.taken.lock().expect("unpoisoned").push(sent);
+        Ok(())
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn tasks_of_relayed_pools_go_to_the_broker_and_come_again_where_that_is_safe() {
+    let place = Place::new(Tools::default()).await;
+    let broker = Arc::new(Broker::default());
+    broker.away.store(true, std::sync::atomic::Ordering::Relaxed);
+    let pool = Relayed { namespace: Namespace::default_ns(), pool: "python".to_owned() };
+    let deps = ExecutorDeps { tasks: Some(broker.clone()), ..place.deps(place.ports.operations.clone()) };
+    let config = ExecutorConfig { relayed: vec![pool], ..config("e1") };
+    let executor = Executor::start(deps, config, Nudge::default());
+    let theirs = |id, class| Operation { pool: "default:python".to_owned(), ..task(id, class) };
+    place.dispatch(vec![theirs("o-same", EffectClass::Idempotent), theirs("o-once", EffectClass::AtMostOnce)]).await;
+    sleep(Duration::from_millis(500)).await;
+    broker.away.store(false, std::sync::atomic::Ordering::Relaxed);
+    sleep(Duration::from_millis(1_200)).await;
+    let taken = || broker.taken.lock().expect("unpoisoned").clone();
+    let mut ids: Vec<String> = taken().into_iter().map(|(pool, id, _)| format!("{pool}/{id}")).collect();
+    ids.sort();
+    assert_eq!(ids, ["python/o-once", "python/o-same"]);
+    // Nobody ends them before their claims do.
+    sleep(Duration::from_millis(2_000)).await;
+    let again: Vec<String> = taken().into_iter().skip(2).map(|(_, id, _)| id).collect();
+    assert_eq!(again.first().map(String::as_str), Some("o-same"));
+    assert!(!again.contains(&"o-once".to_owned()), "{again:?}");
+    let told = place.until_ended("o-once").await;
+    assert!(told["error"]["message"].as_str().unwrap().contains("in doubt"), "{told}");
+    executor.drain().await;
+}

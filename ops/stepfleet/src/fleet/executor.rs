@@ -1,0 +1,55 @@
+//! The executor role of a process: what its tools may use, from the settings.
+
+use std::sync::Arc;
+
+use anyhow::{Error, Result, bail};
+use host::config::{Config, McpServer};
+use providers::{Actions, ActionsConfig, CodeConfig, MemoryActions};
+use schemas::definition::ActionKind;
+use schemas::id::{Namespace, WorkerId};
+use worker::executor::{Executor, ExecutorConfig, ExecutorDeps, Nudge, Relayed};
+
+use super::Parts;
+
+/// Starts to run operations.
+///
+/// # Errors
+/// The TLS set-up of the machine is unusable.
+pub fn start(parts: &Parts, config: &Config, worker: &WorkerId, nudge: Nudge) -> Result<Executor> {
+    let settings = ActionsConfig {
+        allow_private: parts.allow_private,
+        mcp: config.mcp.iter().map(|(name, server)| (name.clone(), server_of(server))).collect(),
+        code: CodeConfig { deno: config.deno.clone(), allow_net: config.code_hosts.clone() },
+    };
+    let actions = Actions::new(settings, parts.models.clone(), parts.store.definitions.clone()).map_err(Error::msg)?;
+    let memory = MemoryActions::new(parts.store.memories.clone(), parts.embedder.clone());
+    let deps = ExecutorDeps {
+        operations: parts.store.operations.clone(),
+        runner: Arc::new(actions.with(ActionKind::Memory, Arc::new(memory))),
+        queue: parts.queue.clone(),
+        ledger: parts.store.ledger.clone(),
+        tasks: parts.tasks.clone(),
+    };
+    if deps.tasks.is_none() && !config.task_pools.is_empty() {
+        bail!(
+            "task_pools needs a broker: set amqp_url, or let workers claim over HTTP (POST /api/pools/{{pool}}/claim)"
+        );
+    }
+    let relayed = config.task_pools.iter().map(|pool| relayed(pool)).collect::<Result<_>>()?;
+    let settings = ExecutorConfig { relayed, ..ExecutorConfig::new(worker.clone()) };
+    Ok(Executor::start(deps, settings, nudge))
+}
+
+/// `pool`, or `namespace:pool`.
+fn relayed(text: &str) -> Result<Relayed> {
+    let (namespace, pool) = match text.rsplit_once(':') {
+        Some((namespace, pool)) => (Namespace::parse(namespace)?, pool),
+        None => (Namespace::default_ns(), text),
+    };
+    Ok(Relayed { namespace, pool: pool.to_owned() })
+}
+
+fn server_of(server: &McpServer) -> providers::McpServer {
+    let McpServer { command, args, env, directory, url, token_env } = server.clone();
+    providers::McpServer { command, args, env, directory, url, token_env }
+}

@@ -1,0 +1,41 @@
+//! Tasks on a real broker, taken by a client that is not ours.
+
+use schemas::api::TaskBody;
+use schemas::id::{ConversationId, OperationId, SessionId, TurnId};
+use schemas::topology::task_queue;
+use serde_json::json;
+
+use super::{Outside, fleet, until};
+
+fn task(id: &str) -> TaskBody {
+    TaskBody {
+        operation_id: OperationId::parse(id).expect("an id"),
+        idempotency_key: format!("default:{id}"),
+        tool: "weather".to_owned(),
+        tool_call_id: "c1".to_owned(),
+        session_id: SessionId::parse("s1").expect("an id"),
+        conversation_id: ConversationId::parse("c1").expect("an id"),
+        turn_id: TurnId::parse("t1").expect("an id"),
+        attempt: 1,
+        max_attempts: 1,
+        until: String::new(),
+        input: json!({"city": "Bern"}),
+        settings: json!({}),
+        messages: None,
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn tasks_wait_for_whoever_takes_them() {
+    let (rabbit, url) = fleet("tasks").await;
+    let tasks = rabbit.tasks();
+    for id in ["o1", "o2"] {
+        tasks.send("python", &task(id)).await.expect("the broker takes it");
+    }
+    let outside = Outside::connect(&url).await;
+    for id in ["o1", "o2"] {
+        let body = until("a task", async || outside.take(&task_queue("python")).await).await;
+        let taken: TaskBody = serde_json::from_slice(&body).expect("a task");
+        assert_eq!(taken, task(id));
+    }
+}
