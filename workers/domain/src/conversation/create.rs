@@ -99,14 +99,14 @@ fn visibility(object: &Object<'_>, problems: &mut Problems) -> Visibility {
 
 fn agents(object: &Object<'_>, place: Place<'_>, problems: &mut Problems) -> Vec<AgentSeat> {
     let mut seats: Vec<AgentSeat> = Vec::new();
-    for (path, entry) in parts::objects(object, "agents", NEW_PARTICIPANTS_MAX, problems) {
+    let entries = parts::objects(object, "agents", NEW_PARTICIPANTS_MAX, problems);
+    for (nth, (path, entry)) in entries.into_iter().enumerate() {
         entry.refuse_unknown(&seat::FIELDS, problems);
         if !entry.has("agent_id") {
             problems.add(format!("{path}.agent_id"), "is missing; name the agent that takes part");
         }
         let Some(agent_id) = entry.id::<AgentId>("agent_id", problems) else { continue };
         // The same agent twice is two sessions of it.
-        let nth = seats.iter().filter(|seat| seat.participant.agent_id.as_ref() == Some(&agent_id)).count();
         let id = ids::seat(place.namespace, place.conversation_id, &agent_id, nth);
         seats.extend(seat::agent(&entry, place, agent_id, id, problems));
     }

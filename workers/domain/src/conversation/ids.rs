@@ -28,9 +28,12 @@ pub fn turn(ns: &Namespace, conversation: &ConversationId, message: &MessageId, 
     derive_id!(TurnId, "turn", ns.as_str(), conversation.as_str(), message.as_str(), session.as_str())
 }
 
-/// The `nth` seat of an agent in the request that creates a conversation.
+/// The seat of an agent at the `nth` place of the request that creates a conversation. Seats that are
+/// taken at the same time are in the order of their ids, and so of their places.
 pub fn seat(ns: &Namespace, conversation: &ConversationId, agent: &AgentId, nth: usize) -> ParticipantId {
-    derive_id!(ParticipantId, "agent", ns.as_str(), conversation.as_str(), agent.as_str(), &nth.to_string())
+    let place = format!("{nth:02}");
+    let text = derived(&format!("agent-{place}"), &[ns.as_str(), conversation.as_str(), agent.as_str(), &place]);
+    ParticipantId::parse(&text).expect("hex digits are of the alphabet of ids")
 }
 
 /// The seat of a user.

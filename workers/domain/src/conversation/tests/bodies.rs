@@ -175,7 +175,7 @@ fn first_messages_keep_their_form() {
 #[test]
 fn every_wrong_field_of_a_conversation_is_named() {
     let problem = created(json!({
-        "title": "", "tags": ["", 1], "metadata": 1, "visibility": "secret", "primary_agent_id": "a9", "colour": "red",
+        "title": "", "tags": ["", 1], "metadata": 1, "visibility": "secret", "colour": "red",
         "agents": [{"agent_id": "a1", "moniker": "count", "config": {"untill": 3}}, {"role": "boss"}, 7],
         "users": [{}], "messages": [{"text": "x"}, {"role": "assistant", "text": "x"}, {"role": "user"}]}))
     .unwrap_err();
@@ -185,7 +185,6 @@ fn every_wrong_field_of_a_conversation_is_named() {
         "tags[1]",
         "metadata",
         "visibility",
-        "primary_agent_id",
         "colour",
         "agents[0].config.untill",
         "agents[1].agent_id",
@@ -197,6 +196,8 @@ fn every_wrong_field_of_a_conversation_is_named() {
     ] {
         assert!(fields(&problem).contains(&field), "{field} is not in {:?}", fields(&problem));
     }
+    let stranger = created(json!({"agents": [{"agent_id": "a1", "moniker": "echo"}], "primary_agent_id": "a9"}));
+    assert_eq!(fields(&stranger.unwrap_err()), ["primary_agent_id"]);
     let problem = created(json!({"agents": [{"agent_id": "a1", "moniker": "talk"}]})).unwrap_err();
     assert_eq!((problem.code, fields(&problem)), (Code::UnknownMoniker, vec!["agents[0].moniker"]));
 }
