@@ -12,7 +12,7 @@ pub trait Embedder: Send + Sync {
 
     /// One vector for each text, in their order; at most `limits::EMBEDDING_TEXTS_MAX` texts. Of a
     /// text that is longer than the model takes, the beginning is embedded. A text in which the model
-    /// knows nothing may get a vector of zeros, which is like nothing. Bounded attempts are made
-    /// within; dropping the future cancels the call.
+    /// knows nothing may get a vector of zeros, or of no numbers, which is like nothing. Bounded
+    /// attempts are made within; dropping the future cancels the call.
     async fn embed(&self, texts: &[&str]) -> Result<Vec<Vec<f32>>, Failure>;
 }
