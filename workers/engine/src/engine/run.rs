@@ -75,8 +75,9 @@ impl ConversationEngine {
         let (conversation, messages) = self.load(&options.conversation_id).await?;
         let parent = store.list_turns(&conversation.id, Page::newest(1)).await?.pop();
         let mut turn = self.begin(&conversation, &messages, &options);
-        let entered = self.inner.running.enter(&turn.id);
         store.create_turn(&turn).await?;
+        // Not before: a second turn of this id must not take the first one's place.
+        let entered = self.inner.running.enter(&turn.id);
         let run = Run {
             engine: self,
             options: &options,
@@ -143,13 +144,12 @@ impl Run<'_> {
         self.inner().config.store.update_turn(turn).await?;
         let answer = self.entered.unless_cancelled(self.ask(&prepared)).await;
         let finished_at_ms = self.now_ms();
-        let close = |record: ProviderCallRecord| closed(record, answer.as_ref(), finished_at_ms);
         let stored = match &answer {
             None => Err(Stop::Cancelled),
             Some(Err(refused)) => Err(Stop::Failed((&refused.failure).into())),
             Some(Ok(result)) => self.store_outputs(turn, &result.messages).await,
         };
-        turn.provider_calls = vec![close(record)];
+        turn.provider_calls = vec![closed(record, answer.as_ref(), finished_at_ms)];
         stored
     }
 

@@ -86,10 +86,18 @@ async fn of_an_answer_and_a_cancel_from_elsewhere_the_first_counts() {
 
 #[tokio::test]
 async fn turn_ids_are_used_once() {
-    let engine = engine(&Mock::new(vec![Say::Text("x")]));
+    let mock = Mock::new(vec![Say::Hang]);
+    let engine = engine(&mock);
     let conversation = asked(&engine, "hi").await;
     let options = RunTurn { turn_id: Some(turn_id("t")), ..RunTurn::new(&conversation.id) };
-    engine.run_turn(options.clone()).await.expect("a turn");
+    let run = tokio::spawn({
+        let (engine, options) = (engine.clone(), options.clone());
+        async move { engine.run_turn(options).await }
+    });
+    mock.was_asked.notified().await;
     let again = engine.run_turn(options).await.expect_err("taken");
     assert!(matches!(again, EngineError::Store(engine::StoreError::Exists { what: "turn", .. })), "{again:?}");
+    assert_eq!(engine.cancel(&conversation.id, &turn_id("t")).await, Ok(true));
+    let ended = run.await.expect("it ends").expect_err("cancelled");
+    assert!(matches!(ended, EngineError::TurnCancelled(_)), "the first one can still be told to stop");
 }
