@@ -47,6 +47,8 @@ pub struct Arrival {
     pub action_id: ActionId,
     pub kind: ArrivalKind,
     pub payload: Value,
+    /// When the ledger took it.
+    pub accepted_at_ms: i64,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -74,6 +74,7 @@ async fn step(
         action_id: ActionId::parse("a-1").expect("an id"),
         kind: ArrivalKind::Input,
         payload,
+        accepted_at_ms: 1,
     });
     let mut outcomes = Vec::new();
     loop {

@@ -51,7 +51,7 @@ pub(super) fn plan(place: &Place<'_>, arrival: &Arrival) -> Vec<TurnDecision> {
         usage: TurnUsage::default(),
         pending_operations: 0,
         metadata: payload.get("metadata").filter(|metadata| metadata.is_object()).cloned(),
-        created_at_ms: 0,
+        created_at_ms: arrival.accepted_at_ms,
         completed_at_ms: None,
     };
     let mut decisions = vec![TurnDecision::StartTurn { turn: Box::new(turn), reply_to: reply_to(payload) }];

@@ -90,9 +90,9 @@ pub struct Open {
     pub approved: Option<Approved>,
 }
 
-/// Work behind an approval.
+/// Work behind an approval. (Tagged from outside: raw JSON within survives no other way.)
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "what", rename_all = "snake_case")]
+#[serde(rename_all = "snake_case")]
 pub enum Approved {
     Task { operation: Box<Operation> },
     Agent { call: Box<super::agents::AgentCall> },

@@ -28,7 +28,7 @@ pub fn frame(step: &str, state: Value, guidance: Option<Value>) -> FrameIn {
 }
 
 pub fn arrival(payload: Value) -> Arrival {
-    Arrival { action_id: ActionId::parse("a-1").expect("an id"), kind: ArrivalKind::Input, payload }
+    Arrival { action_id: ActionId::parse("a-1").expect("an id"), kind: ArrivalKind::Input, payload, accepted_at_ms: 1 }
 }
 
 pub fn decide(
@@ -38,9 +38,20 @@ pub fn decide(
     arrival: Option<&Arrival>,
     outcomes: &[Outcome],
 ) -> Decision {
+    with_input(spec, frame, arrival, outcomes, |input| moniker.decide(input))
+}
+
+/// Asks something of a step of the session `s-1` of `agent-1`.
+pub fn with_input<T>(
+    spec: &SessionSpec,
+    frame: &FrameIn,
+    arrival: Option<&Arrival>,
+    outcomes: &[Outcome],
+    ask: impl FnOnce(&StepInput<'_>) -> T,
+) -> T {
     let session = SessionKey::new(schemas::id::Namespace::default_ns(), SessionId::parse("s-1").expect("an id"));
     let agent = AgentId::parse("agent-1").expect("an id");
-    moniker.decide(&StepInput { session: &session, agent: &agent, frame, spec, arrival, answer: None, outcomes })
+    ask(&StepInput { session: &session, agent: &agent, frame, spec, arrival, answer: None, outcomes })
 }
 
 pub fn finish(

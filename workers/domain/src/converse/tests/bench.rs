@@ -120,7 +120,7 @@ impl Bench {
     fn arrival(&mut self, kind: ArrivalKind, payload: Value) -> Arrival {
         self.arrivals += 1;
         let action_id = ActionId::parse(&format!("in-{}", self.arrivals)).unwrap();
-        Arrival { action_id, kind, payload }
+        Arrival { action_id, kind, payload, accepted_at_ms: 1_000 }
     }
 
     /// Answers the call of this kind that is under way, of the oldest turn that has one.

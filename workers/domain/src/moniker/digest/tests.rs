@@ -5,7 +5,7 @@ use serde_json::json;
 
 use super::*;
 use crate::effect::EffectFailure;
-use crate::moniker::tests::{decide, finish, frame, spec};
+use crate::moniker::tests::{with_input, decide, finish, frame, spec};
 
 const PROSE: &str = "A queue is a list of things that wait for their turn, in the order of their arrival. \
     Workers take things from the queue, one at a time, and put the results of the work aside. \
@@ -53,8 +53,7 @@ fn a_document_becomes_a_step() {
 #[test]
 fn only_large_documents_are_heavy() {
     let (spec, frame) = (with(json!({"paths": ["/d"]})), frame("start", json!({}), None));
-    let is_heavy =
-        |outcomes: &[Outcome]| Digest.is_heavy(&StepInput { frame: &frame, spec: &spec, arrival: None, outcomes });
+    let is_heavy = |outcomes: &[Outcome]| with_input(&spec, &frame, None, outcomes, |input| Digest.is_heavy(input));
     assert!(!is_heavy(&[]));
     assert!(!is_heavy(&[document("/d/a.md", PROSE)]));
     assert!(is_heavy(&[document("/d/a.md", &PROSE.repeat(HEAVY_TEXT_BYTES / PROSE.len() + 1))]));
