@@ -17,6 +17,7 @@ const DATA_DIR: &str = "stepfleet-data";
 const LISTEN: &str = "127.0.0.1:7070";
 /// Shorter ones can be guessed.
 const TOKEN_CHARS_MIN: usize = 16;
+const DEFAULT_NAMESPACE: &str = "default";
 const PROVIDERS: &[&str] = &["anthropic", "openai", "gemini"];
 
 struct Reader {
@@ -181,7 +182,7 @@ fn pools(text: &str) -> Result<Vec<String>, String> {
     let pools: Vec<String> =
         text.split(',').map(|pool| pool.trim().to_owned()).filter(|pool| !pool.is_empty()).collect();
     for pool in &pools {
-        let (namespace, name) = pool.rsplit_once(':').unwrap_or((Namespace::default_ns().as_str(), pool));
+        let (namespace, name) = pool.rsplit_once(':').unwrap_or((DEFAULT_NAMESPACE, pool.as_str()));
         Namespace::parse(namespace).map_err(|error| format!("the namespace of {pool:?} {error}"))?;
         pool_name(name).map_err(|why| format!("the pool of {pool:?} {why}"))?;
     }
