@@ -1,4 +1,4 @@
-//! `POST /api/pools/{pool}/claim`: work for somebody else's workers, in any language. A worker claims
+//! `POST /api/pools/{id}/claim`: work for somebody else's workers, in any language. A worker claims
 //! a task, runs it, and sends its end to `POST /api/tool-results`.
 
 use std::time::Duration;
@@ -30,7 +30,7 @@ const LOOK: Duration = Duration::from_millis(250);
 
 pub fn routes() -> Vec<Route> {
     vec![
-        Route::post("/api/pools/{pool}/claim", post(claim))
+        Route::post("/api/pools/{id}/claim", post(claim))
             .scope(Scope::Act)
             .summary(
                 "Claim one task of a pool. It is the caller's until `until`; its end goes to POST /api/tool-results. \

@@ -99,7 +99,7 @@ const FROZEN: &[&str] = &[
     "post /api/operations/{id}/deny",
     "get /api/agent-steps",
     "post /api/tool-results",
-    "post /api/pools/{pool}/claim",
+    "post /api/pools/{id}/claim",
     "get /api/shards",
     "get /api/workers",
     "post /api/workers/{id}/drain",
