@@ -57,7 +57,7 @@ async fn claim(
         params.problem("worker", format!("must have at most {NAME_BYTES_MAX} bytes"));
     }
     params.finish()?;
-    pool_name(&pool).map_err(|why| Refused::field("pool", format!("in the path: {why}")))?;
+    pool_name(&pool).map_err(|why| Refused::field("id", format!("in the path: {why}")))?;
     let (pool, claimant) = (pool_of(&caller.namespace, &pool), format!("external:{worker}"));
     let until = Instant::now() + Duration::from_secs(wait_s);
     loop {
