@@ -44,8 +44,7 @@ impl Line {
 /// One open stream. The pump ends when this is dropped.
 pub struct Followed {
     pub lines: mpsc::Receiver<Line>,
-    #[expect(dead_code, reason = "held for its drop")]
-    open: Open,
+    _open: Open,
 }
 
 /// Opens a stream of a conversation of the caller's namespace, behind the cursor of the request.
@@ -62,5 +61,5 @@ pub async fn open(
     let (sender, lines) = mpsc::channel(BUFFER);
     let key = ConversationKey { namespace: caller.namespace.clone(), conversation_id: id };
     tokio::spawn(pump::run(gateway.clone(), key, after, sender));
-    Ok(Followed { lines, open })
+    Ok(Followed { lines, _open: open })
 }

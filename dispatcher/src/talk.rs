@@ -51,14 +51,13 @@ pub async fn post(
         let how = stands(gateway, &post, &one).await?;
         standing.push((one, how));
     }
-    let deliveries = match deliver::deliver(&post, standing.clone()) {
-        // A repeat of what was taken is no new message: how its agents stand by now does not matter.
-        Err(_) if post.message.message_id != fresh && said_before(gateway, &post).await? => {
-            let alive = Standing { status: Some(SessionStatus::Running), takes_input: true, ..Standing::default() };
-            deliver::deliver(&post, standing.into_iter().map(|(one, _)| (one, alive)).collect())?
-        }
-        decided => decided?,
-    };
+    let mut decided = deliver::deliver(&post, standing.clone());
+    // A repeat of what was taken is no new message: how its agents stand by now does not matter.
+    if decided.is_err() && post.message.message_id != fresh && said_before(gateway, &post).await? {
+        let alive = Standing { status: Some(SessionStatus::Running), takes_input: true, ..Standing::default() };
+        decided = deliver::deliver(&post, standing.into_iter().map(|(one, _)| (one, alive)).collect());
+    }
+    let deliveries = decided?;
     for delivery in &deliveries {
         if let Some(action) = &delivery.action {
             submit::check(gateway, action).await?;

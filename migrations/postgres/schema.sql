@@ -26,6 +26,12 @@ TABLE actions WITH (fillfactor=80, autovacuum_vacuum_scale_factor=0.02, autovacu
   CREATE INDEX actions_pending ON actions USING btree (shard, namespace, session_id, lane, session_seq) WHERE (processed_at_ms IS NULL)
   CREATE INDEX actions_processed ON actions USING btree (processed_at_ms) WHERE (processed_at_ms IS NOT NULL)
   CREATE INDEX actions_unpublished ON actions USING btree (accepted_at_ms, session_seq) WHERE ((processed_at_ms IS NULL) AND (published_at_ms IS NULL))
+TABLE blobs
+  namespace text COLLATE "C" NOT NULL
+  blob_id text COLLATE "C" NOT NULL
+  content text NOT NULL
+  created_at_ms bigint NOT NULL
+  PRIMARY KEY (namespace, blob_id)
 TABLE conversation_log
   namespace text COLLATE "C" NOT NULL
   conversation_id text COLLATE "C" NOT NULL
@@ -80,12 +86,6 @@ TABLE conversations WITH (fillfactor=80, autovacuum_vacuum_scale_factor=0.05)
   CREATE INDEX conversations_listed ON conversations USING btree (namespace, created_at_ms DESC, conversation_id DESC) WHERE (visibility = 'listed'::text)
   CREATE INDEX conversations_newest ON conversations USING btree (namespace, created_at_ms DESC, conversation_id DESC)
   CREATE INDEX conversations_of_subject ON conversations USING btree (namespace, subject_id, created_at_ms DESC, conversation_id DESC) WHERE (subject_id IS NOT NULL)
-TABLE blobs
-  namespace text COLLATE "C" NOT NULL
-  blob_id text COLLATE "C" NOT NULL
-  content text NOT NULL
-  created_at_ms bigint NOT NULL
-  PRIMARY KEY (namespace, blob_id)
 TABLE definition_versions
   namespace text COLLATE "C" NOT NULL
   kind text COLLATE "C" NOT NULL

@@ -24,6 +24,14 @@ CREATE TABLE actions (
     CHECK (processed_at_ms IS NOT NULL OR (session_id IS NOT NULL AND shard IS NOT NULL AND session_seq > 0))
 ) STRICT;
 
+CREATE TABLE blobs (
+    namespace     TEXT    NOT NULL,
+    blob_id       TEXT    NOT NULL,
+    content       TEXT    NOT NULL,
+    created_at_ms INTEGER NOT NULL,
+    PRIMARY KEY (namespace, blob_id)
+) STRICT;
+
 CREATE TABLE conversation_log (
     namespace       TEXT    NOT NULL,
     conversation_id TEXT    NOT NULL,
@@ -73,12 +81,6 @@ CREATE TABLE conversations (
     last_offset     INTEGER NOT NULL CHECK (last_offset >= 0),
     body            TEXT    NOT NULL,
     PRIMARY KEY (namespace, conversation_id)
-CREATE TABLE blobs (
-    namespace     TEXT    NOT NULL,
-    blob_id       TEXT    NOT NULL,
-    content       TEXT    NOT NULL,
-    created_at_ms INTEGER NOT NULL,
-    PRIMARY KEY (namespace, blob_id)
 ) STRICT;
 
 CREATE TABLE definition_versions (
@@ -276,6 +278,19 @@ CREATE INDEX journal_of_session ON journal (namespace, session_id, last_offset, 
 CREATE INDEX log_of_turn ON conversation_log (namespace, conversation_id, turn_id, log_offset)
     WHERE turn_id IS NOT NULL;
 
+CREATE UNIQUE INDEX memories_id ON memories (namespace, agent_id, id);
+
+CREATE UNIQUE INDEX memories_label ON memories (namespace, agent_id, label) WHERE label IS NOT NULL;
+
+CREATE INDEX memories_recent ON memories (namespace, agent_id, updated_at_ms DESC, id DESC)
+    WHERE deleted_at_ms IS NULL;
+
+CREATE INDEX memories_tier ON memories (namespace, agent_id, tier, updated_at_ms DESC, id DESC)
+    WHERE deleted_at_ms IS NULL;
+
+CREATE INDEX memories_type ON memories (namespace, agent_id, type, updated_at_ms DESC, id DESC)
+    WHERE deleted_at_ms IS NULL;
+
 CREATE INDEX operations_due ON operations (pool, due_at_ms, namespace, operation_id)
     WHERE kind = 'task' AND state IN ('pending', 'running');
 
@@ -297,18 +312,6 @@ CREATE INDEX participants_of_agent
 CREATE INDEX participants_of_user
     ON conversation_participants (namespace, user_id, opened_at_ms DESC, conversation_id DESC)
     WHERE user_id IS NOT NULL;
-CREATE UNIQUE INDEX memories_id ON memories (namespace, agent_id, id);
-
-CREATE UNIQUE INDEX memories_label ON memories (namespace, agent_id, label) WHERE label IS NOT NULL;
-
-CREATE INDEX memories_recent ON memories (namespace, agent_id, updated_at_ms DESC, id DESC)
-    WHERE deleted_at_ms IS NULL;
-
-CREATE INDEX memories_tier ON memories (namespace, agent_id, tier, updated_at_ms DESC, id DESC)
-    WHERE deleted_at_ms IS NULL;
-
-CREATE INDEX memories_type ON memories (namespace, agent_id, type, updated_at_ms DESC, id DESC)
-    WHERE deleted_at_ms IS NULL;
 
 CREATE INDEX sessions_newest ON sessions (namespace, created_at_ms DESC, session_id DESC);
 

@@ -10,7 +10,7 @@ mod turn;
 mod view;
 
 pub use body::{
-    AgentSeat, ApprovalBody, Busy, ClientFrame, ConversationPatch, FirstMessage, JoinBody, NewConversationBody,
+    AgentSeat, ApprovalBody, Busy, ClientCancel, ClientFrame, ClientMessage, ConversationPatch, FirstMessage, JoinBody, NewConversationBody,
     PostBody, UserSeat,
 };
 pub use frame::{

@@ -136,7 +136,6 @@ pub struct JoinBody {
 
 /// Body of `POST …/messages`: `text`, or `content` with texts and images.
 #[derive(Debug, Clone, Default, Serialize, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
 pub struct PostBody {
     /// Also the idempotency key. A fresh one is made if it is absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -214,16 +213,22 @@ pub struct ApprovalBody {
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum ClientFrame {
-    /// The fields of `POST …/messages`, and an `id` that the answer repeats.
-    Message {
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        id: Option<String>,
-        #[serde(flatten)]
-        message: PostBody,
-    },
-    CancelTurn {
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        id: Option<String>,
-        turn_id: TurnId,
-    },
+    Message(ClientMessage),
+    CancelTurn(ClientCancel),
+}
+
+/// The fields of `POST …/messages`, and an `id` that the answer repeats.
+#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
+pub struct ClientMessage {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub id: Option<String>,
+    #[serde(flatten)]
+    pub message: PostBody,
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
+pub struct ClientCancel {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub id: Option<String>,
+    pub turn_id: TurnId,
 }

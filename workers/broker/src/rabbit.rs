@@ -143,6 +143,8 @@ impl Queue for RabbitQueue {
     }
 
     async fn ping(&self) -> Result<(), Failure> {
+        // Why there is no connection says more than that nothing can be published.
+        self.publishing.now()?;
         self.publisher.ping()
     }
 }

@@ -1,6 +1,8 @@
-//! An agent with one tool, on the models that the environment names, or on the built-in script:
-//! `cargo run -p engine --example chat -- "How many ships are in the harbour?"`
+//! An agent with one tool, on the model that the environment names (`ANTHROPIC_API_KEY` and so on),
+//! or on a script, as here in `workers/engine/examples`:
+//! `STEPFLEET_SCRIPT=harbour.json cargo run -p engine --example chat -- "How many ships are there?"`
 
+use std::collections::BTreeMap;
 use std::error::Error;
 use std::sync::Arc;
 
@@ -30,9 +32,8 @@ impl Tools for Harbour {
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn Error>> {
     let question = std::env::args().nth(1).ok_or("usage: chat <question>")?;
-    // Without accounts in it, the configuration leads to the scripted provider.
-    let script = std::env::args().nth(2).map(Into::into);
-    let performer = Performer::new(&ProvidersConfig { script, ..ProvidersConfig::default() })?;
+    let config = ProvidersConfig::from_env(|name| std::env::var(name).ok(), BTreeMap::new());
+    let performer = Performer::new(&config)?;
     let models = ModelsAdapter::fleet_default(Arc::new(performer), "default");
     let deps = AgentDeps {
         system_prompt: "You are the harbour master. Be brief.".to_owned(),

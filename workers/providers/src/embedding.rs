@@ -27,7 +27,7 @@ pub fn embedder(config: &ProvidersConfig) -> Result<Arc<dyn Embedder>, ConfigPro
         EmbedderChoice::Static => Ok(Arc::new(StaticEmbedder::load())),
         EmbedderChoice::Api { endpoint, dimensions } => {
             let net = Net::new(config.allow_private).map_err(|problem| ConfigProblems(vec![problem]))?;
-            Ok(Arc::new(ApiEmbedder::new(net, endpoint, dimensions)))
+            Ok(Arc::new(ApiEmbedder::new(net, *endpoint, dimensions)))
         }
     }
 }

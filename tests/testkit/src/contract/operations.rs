@@ -27,7 +27,6 @@ pub async fn suite(make: &impl AsyncFn() -> Ports) {
     a_batch_of_results_is_judged_in_order(&make().await).await;
     work_of_an_ended_session_is_cancelled(&make().await).await;
     approvals_expire(&make().await).await;
-    what_is_approved_becomes_a_task(&make().await).await;
     lists_are_filtered_and_paged(&make().await).await;
     nothing_crosses_a_namespace(&make().await).await;
 }
@@ -308,31 +307,6 @@ async fn approvals_expire(ports: &Ports) {
     let ended = settled(OperationState::Completed, tool_result("r2", "late", None));
     ports.operations.end(&Namespace::default_ns(), &operation_id("late"), None, ended).await.expect("a write");
     assert_eq!(ids(&expired(9).await), ["early"]);
-}
-
-async fn what_is_approved_becomes_a_task(ports: &Ports) {
-    let owner = with_session(ports).await;
-    let asked = |id: &str| Operation { pool: "default".to_owned(), ..approval(id, "s1", 3_600_000) };
-    ports.dispatch(&owner, "s1", vec![asked("yes"), asked("no"), operation("task", "s1")]).await;
-    assert_eq!(ids(&claim(ports, "me", 9).await), ["task"], "nobody runs what nobody has approved");
-    let approve = async |namespace: &Namespace, id: &str| {
-        ports.operations.approve(namespace, &operation_id(id)).await.expect("a write")
-    };
-    let ns = Namespace::default_ns();
-    assert!(!approve(&namespace("other"), "yes").await);
-    assert!(approve(&ns, "yes").await);
-    for id in ["yes", "task", "none"] {
-        assert!(!approve(&ns, id).await, "{id} is no pending approval");
-    }
-    let row = ports.work("yes").await.operation;
-    assert_eq!((row.kind, row.state, row.until_ms), (OperationKind::Task, OperationState::Pending, None));
-    assert!(row.approval.is_some(), "what was asked stays");
-    let listed = OperationQuery { kind: Some(OperationKind::Approval), ..operation_query() };
-    assert_eq!(ids(&ports.operations.operations(&listed).await.expect("a list")), ["no"]);
-    let claimed = claim(ports, "me", 9).await;
-    assert_eq!((ids(&claimed), claimed[0].operation.kind), (vec!["yes"], OperationKind::Task));
-    accepted(&ports.accept(tool_result("r1", "no", None)).await);
-    assert!(!approve(&ns, "no").await, "it was answered");
 }
 
 async fn lists_are_filtered_and_paged(ports: &Ports) {

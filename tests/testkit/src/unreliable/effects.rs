@@ -1,9 +1,9 @@
-//! Effects and live notices of a process that may die. Failures of effects are outcomes, so they
+//! Effects, live notices and news of a process that may die. Failures of effects are outcomes, so they
 //! are scripted by the world, not here.
 
 use async_trait::async_trait;
 use domain::effect::{EffectCall, Outcome};
-use domain::ports::{Effects, Live, Notice, Subscription};
+use domain::ports::{ConversationKey, Effects, Listening, Live, News, Notice, Subscription};
 use schemas::id::SessionKey;
 
 use super::Unreliable;
@@ -28,5 +28,15 @@ impl<P: Live + ?Sized> Live for Unreliable<P> {
 
     fn subscribe(&self, key: &SessionKey) -> Box<dyn Subscription> {
         self.inner.subscribe(key)
+    }
+
+    fn tell(&self, key: &ConversationKey, news: News) {
+        if !self.faults.is_dead() {
+            self.inner.tell(key, news);
+        }
+    }
+
+    fn listen(&self, key: &ConversationKey) -> Box<dyn Listening> {
+        self.inner.listen(key)
     }
 }

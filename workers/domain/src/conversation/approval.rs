@@ -8,9 +8,10 @@ use schemas::limits::DESCRIPTION_BYTES_MAX;
 use schemas::problem::{Code, Problem};
 use serde_json::{Value, json};
 
-use super::{ids, parts};
+use super::parts;
 use crate::action::fields::{Object, Problems};
 use crate::action::hash;
+use crate::tool::result_id;
 
 const FIELDS: &[&str] = &["arguments_hash", "reason", "actor"];
 
@@ -78,7 +79,7 @@ fn ended(namespace: &Namespace, operation: &Operation, actor: &str, outcome: Val
     }
     NewAction {
         namespace: namespace.clone(),
-        action_id: ids::result(&operation.operation_id),
+        action_id: result_id(&operation.operation_id),
         kind: ActionType::ToolResult,
         session_id: Some(operation.session_id.clone()),
         agent_id: None,

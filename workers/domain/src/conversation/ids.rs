@@ -1,6 +1,6 @@
 //! Ids that are derived from what causes them, so that a repeated request causes the same.
 
-use schemas::id::{ActionId, AgentId, ConversationId, MessageId, Namespace, OperationId, ParticipantId, SessionId};
+use schemas::id::{ActionId, AgentId, ConversationId, MessageId, Namespace, ParticipantId, SessionId};
 use schemas::id::{TurnId, UserId};
 use schemas::limits::ID_BYTES_MAX;
 
@@ -51,13 +51,6 @@ pub fn creation(ns: &Namespace, conversation: &ConversationId, seat: &Participan
 /// The `nth` message that a conversation begins with.
 pub fn first_message(ns: &Namespace, conversation: &ConversationId, nth: usize) -> MessageId {
     derive_id!(MessageId, "first", ns.as_str(), conversation.as_str(), &nth.to_string())
-}
-
-/// The result of an operation, whoever ends it: of two, the second is a repeat or a conflict.
-pub fn result(operation: &OperationId) -> ActionId {
-    let name = format!("{operation}.result");
-    let text = if name.len() <= ID_BYTES_MAX { name } else { format!("h.{}.result", hash::hex(&hash::sha256(&name))) };
-    ActionId::parse(&text).expect("ids are plain")
 }
 
 /// The action that cancels a turn.

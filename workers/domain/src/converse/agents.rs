@@ -49,6 +49,12 @@ impl AgentCall {
     }
 }
 
+/// What an operator sees of the call.
+pub(super) fn request(call: &AgentCall) -> Json {
+    Json::of(&json!({"target_type": "agent", "target_id": call.agent_id, "mode": call.mode, "input": call.input,
+                     "session_id": call.child()}))
+}
+
 /// A result at once, when nobody is to be called.
 pub(super) fn refusal(call: &AgentCall, from: &From<'_>) -> Option<ToolResult> {
     let failed = |code, message: String| {

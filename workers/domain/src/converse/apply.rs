@@ -190,8 +190,7 @@ impl Applying {
         operation.tool_call_id.clone_from(&call.call_id);
         operation.tool.clone_from(&call.tool);
         operation.is_async = call.is_async;
-        operation.request = Json::of(&json!({"target_type": "agent", "target_id": call.agent_id, "mode": call.mode,
-                                             "input": call.input, "session_id": call.child()}));
+        operation.request = agents::request(call);
         let mut open = open_of(&operation, call.is_async);
         open.child = Some(call.child());
         self.track(turn_id, open, operation);

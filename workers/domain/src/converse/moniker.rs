@@ -1,6 +1,6 @@
 //! The moniker: what arrives is planned, applied, and becomes one step.
 
-use schemas::conversation::{ApprovalRequest, LogKind, OperationKind, TurnError, TurnPhase, TurnUsage};
+use schemas::conversation::{ApprovalRequest, LogKind, OperationKind, OperationState, TurnError, TurnPhase, TurnUsage};
 use schemas::frame::{FrameOut, StepToken};
 use schemas::id::ConversationId;
 use schemas::json::Json;
@@ -9,15 +9,14 @@ use schemas::session::SessionSpec;
 use serde_json::{Value, json};
 
 use super::answers::{self, ASSEMBLE, CHAT, EXTRACT, key};
-use super::apply::Applying;
+use super::apply::{Applying, stub};
 use super::decision::TurnDecision;
-use super::open::yes_or_no;
+use super::open::question;
 use super::settings::{self, Settings};
 use super::state::{Approved, Lane, Open, Stage, TalkState};
 use super::{ids, results, start};
 use crate::effect::{Effect, PendingView, TalkCall, TalkWork};
 use crate::moniker::{Arrival, ArrivalKind, Call, Decision, Emits, Moniker, StepInput};
-use crate::tool::Place;
 
 /// Config: see [`Settings`]. Its state is a [`TalkState`].
 pub struct Converse;
@@ -90,7 +89,7 @@ impl Moniker for Converse {
         } else {
             return waiting(&step.state);
         }
-        guard_budgets(&mut step, input, &conversation);
+        guard_budgets(&mut step);
         finish(step, input, &settings, took_arrival)
     }
 
@@ -131,7 +130,9 @@ fn arrived(
     if arrival.kind == ArrivalKind::Input {
         let place = start::Place { conversation, session: &input.session.session_id, agent: input.agent };
         let decisions = start::plan(&place, arrival);
-        let is_known = |decision: &TurnDecision| matches!(decision, TurnDecision::StartTurn { turn, .. } if step.state.lane(&turn.turn_id).is_some());
+        let is_known = |decision: &TurnDecision| {
+            matches!(decision, TurnDecision::StartTurn { turn, .. } if step.state.lane(&turn.turn_id).is_some())
+        };
         if decisions.iter().any(is_known) {
             let message = "a turn with this id is active already; leave turn_id out".to_owned();
             return Err(Decision::Refuse { code: Code::InvalidRequest, message });
@@ -189,26 +190,20 @@ fn with_usage(mut usage: TurnUsage, payload: &Value) -> TurnUsage {
 }
 
 /// A turn that would go on over its budget asks first; it does not fail.
-fn guard_budgets(step: &mut Applying, input: &StepInput<'_>, conversation: &ConversationId) {
+fn guard_budgets(step: &mut Applying) {
     let over: Vec<_> = step.state.lanes.iter().filter(|lane| lane.stage == Stage::Think && is_over(lane)).collect();
     let asks: Vec<_> = over
         .into_iter()
         .map(|lane| {
-            let place = Place {
-                namespace: input.session.namespace.clone(),
-                session_id: input.session.session_id.clone(),
-                conversation_id: conversation.clone(),
-                turn_id: lane.turn.turn_id.clone(),
-                move_number: lane.turn.moves + 1,
-                index: 0,
-                tool_call_id: "budget".to_owned(),
-                tool: "budget".to_owned(),
-            };
-            let hash = crate::tool::arguments_hash("budget", &json!([lane.turn.turn_id, lane.allowance]));
-            let approval = ApprovalRequest { arguments_hash: hash, expires_ms: BUDGET_ASKS_MS, default_approve: false };
-            let mut operation = yes_or_no(place, approval);
-            operation.operation_id =
-                ids::operation_id(lane.turn.turn_id.as_str(), &format!("budget.{}", lane.allowance));
+            let turn_id = lane.turn.turn_id.clone();
+            let hash = crate::tool::arguments_hash("budget", &json!([turn_id, lane.allowance]));
+            let approval =
+                ApprovalRequest { arguments_hash: hash, expires_ms: BUDGET_ASKS_MS, default_approve: false };
+            let id = ids::operation_id(turn_id.as_str(), &format!("budget.{}", lane.allowance));
+            let mut asked = stub(&turn_id, &id, OperationKind::Approval, OperationState::Pending);
+            asked.tool = "budget".to_owned();
+            asked.request = Json::of(&json!({"target_type": "budget", "usage": lane.turn.usage, "limits": lane.limits}));
+            let operation = question(&asked, approval);
             let open = Open {
                 operation_id: operation.operation_id.clone(),
                 call_id: "budget".to_owned(),
@@ -216,9 +211,8 @@ fn guard_budgets(step: &mut Applying, input: &StepInput<'_>, conversation: &Conv
                 kind: OperationKind::Approval,
                 is_async: false,
                 child: None,
-                approved: Some(Box::new(Approved::Budget)),
+                approved: Some(Approved::Budget),
             };
-            let turn_id = lane.turn.turn_id.clone();
             TurnDecision::AskApproval { turn_id, operation: Box::new(operation), open: Box::new(open) }
         })
         .collect();

@@ -1,15 +1,15 @@
 //! The tool calls of one reply: refused at once, dispatched, or put before a person.
 
-use schemas::conversation::{ApprovalRequest, Operation, OperationKind};
-use schemas::definition::{ActionKind, AgentConstraints, EffectClass, InvocationMode, TargetType};
-use schemas::id::{AgentId, ConversationId, DefinitionId, Namespace, OperationId, SessionId, TurnId};
-use serde_json::json;
+use schemas::conversation::{ApprovalRequest, Operation, OperationKind, OperationState};
+use schemas::definition::{ActionKind, AgentConstraints, InvocationMode};
+use schemas::id::{AgentId, ConversationId, Namespace, OperationId, SessionId, TurnId};
 
 use super::agents::{self, AgentCall, From};
+use super::apply::stub;
 use super::decision::TurnDecision;
 use super::state::{Approved, Open};
 use crate::chat::{Message, ToolCall, ToolError, ToolErrorCode, ToolResult};
-use crate::tool::{self, ActionRequest, Dispatch, ExecutionContext, Place, ResolvedTool, ToolPlan};
+use crate::tool::{self, Dispatch, ExecutionContext, Place, ResolvedTool, ToolPlan};
 
 /// Where the calls come from.
 pub(super) struct Calls<'a> {
@@ -59,7 +59,16 @@ impl Calls<'_> {
             messages: Some(tool::history(self.messages)),
         };
         let is_async = dispatch.is_async;
-        let operation = tool::operation(dispatch, self.place(index, call), context);
+        let is_question = dispatch.request.kind == ActionKind::Human;
+        let mut operation = tool::operation(dispatch, self.place(index, call), context);
+        if let Some(approval) = operation.approval.take() {
+            operation.kind = OperationKind::Task;
+            let asked = question(&operation, approval);
+            let approved =
+                if is_question { Approved::Answer } else { Approved::Task { operation: Box::new(operation) } };
+            self.ask(planned, call, asked, approved);
+            return;
+        }
         planned.note(self.turn, call, &operation.operation_id, is_async);
         let turn_id = self.turn.clone();
         planned.decisions.push(TurnDecision::DispatchTask { turn_id, operation: Box::new(operation), is_async });
@@ -82,7 +91,13 @@ impl Calls<'_> {
             return;
         }
         if let Some(approval) = wanted.approval {
-            self.ask(planned, index, call, made, approval);
+            let mut operation = stub(self.turn, &made.operation_id, OperationKind::Agent, OperationState::Pending);
+            operation.tool_call_id.clone_from(&call.id);
+            operation.tool.clone_from(&call.name);
+            operation.is_async = made.is_async;
+            operation.request = agents::request(&made);
+            let asked = question(&operation, approval);
+            self.ask(planned, call, asked, Approved::Agent { call: Box::new(made) });
             return;
         }
         if made.mode == InvocationMode::LoopIn {
@@ -93,23 +108,20 @@ impl Calls<'_> {
         planned.decisions.push(TurnDecision::DispatchAgent { turn_id: self.turn.clone(), call: Box::new(made) });
     }
 
-    /// The call is made once a person has said yes.
-    fn ask(&self, planned: &mut Planned, index: usize, call: &ToolCall, made: AgentCall, approval: ApprovalRequest) {
-        let mut operation = yes_or_no(self.place(index, call), approval);
-        operation.operation_id = super::ids::operation_id(made.operation_id.as_str(), "ask");
-        let is_async = made.is_async;
-        planned.note(self.turn, call, &operation.operation_id, is_async);
+    /// What was called is done once a person has said yes.
+    fn ask(&self, planned: &mut Planned, call: &ToolCall, asked: Operation, approved: Approved) {
+        planned.note(self.turn, call, &asked.operation_id, asked.is_async);
         let open = Open {
-            operation_id: operation.operation_id.clone(),
+            operation_id: asked.operation_id.clone(),
             call_id: call.id.clone(),
             tool: call.name.clone(),
             kind: OperationKind::Approval,
-            is_async,
+            is_async: asked.is_async,
             child: None,
-            approved: Some(Box::new(Approved::Agent { call: made })),
+            approved: Some(approved),
         };
-        let (turn_id, operation) = (self.turn.clone(), Box::new(operation));
-        planned.decisions.push(TurnDecision::AskApproval { turn_id, operation, open: Box::new(open) });
+        let turn_id = self.turn.clone();
+        planned.decisions.push(TurnDecision::AskApproval { turn_id, operation: Box::new(asked), open: Box::new(open) });
     }
 
     fn place(&self, index: usize, call: &ToolCall) -> Place {
@@ -148,49 +160,22 @@ impl Planned {
     }
 }
 
-/// An operation that a person answers, and whose whole work is the yes: once approved, executors
-/// give it back as it is.
-pub(super) fn yes_or_no(place: Place, approval: ApprovalRequest) -> Operation {
-    let named = |name: &str| DefinitionId::parse(name).expect("an id");
-    let mut config = serde_json::Map::new();
-    config.insert("output".to_owned(), json!({"approved": true}));
-    let request = ActionRequest {
-        target_type: TargetType::Task,
-        target_id: named("approval"),
-        version: 1,
-        action_id: named("approval"),
-        action_version: 1,
-        kind: ActionKind::Mock,
-        operation: "return".to_owned(),
-        config,
-        output_schema: None,
-        output_mapping: None,
-        retry_on: Vec::new(),
-        idempotency_key: None,
-        input: json!({}),
-        context: ExecutionContext::default(),
-    };
-    let dispatch = Dispatch {
+/// What a person is shown and asked about an operation; it carries the very request.
+pub(super) fn question(operation: &Operation, approval: ApprovalRequest) -> Operation {
+    Operation {
+        operation_id: super::ids::operation_id(operation.operation_id.as_str(), "ask"),
         kind: OperationKind::Approval,
-        pool: tool::POOL.to_owned(),
-        request,
-        effect_class: EffectClass::Pure,
-        max_attempts: 1,
-        backoff_ms: 0,
-        timeout_ms: 60_000,
-        is_async: false,
+        pool: String::new(),
         approval: Some(approval),
-        wants_messages: false,
-    };
-    tool::operation(dispatch, place, ExecutionContext::default())
+        ..operation.clone()
+    }
 }
 
-/// What a model is told when a person said no to a call of an agent.
-pub(super) fn denied(call_id: &str, error: Option<ToolError>) -> ToolResult {
-    let error = error.unwrap_or_else(|| ToolError {
-        code: ToolErrorCode::PermissionDenied,
-        message: "a person said no".to_owned(),
-        retriable: false,
-    });
-    ToolResult::failed(call_id, error)
+/// What a model is told when a person said no.
+pub(super) fn denied(call_id: &str, reason: Option<&str>) -> ToolResult {
+    let message = match reason {
+        Some(reason) => format!("a person said no: {reason}"),
+        None => "a person said no; go on without it".to_owned(),
+    };
+    ToolResult::failed(call_id, ToolError { code: ToolErrorCode::PermissionDenied, message, retriable: false })
 }

@@ -37,17 +37,25 @@ pub(super) fn plan(lane: &Lane, open: &Open, ended: &Ended) -> Settled {
     let turn_id = lane.turn.turn_id.clone();
     let mut decisions = Vec::new();
     let mut result = ended.result.clone();
-    match open.approved.as_deref() {
-        Some(Approved::Budget) => return budget(lane, ended),
-        Some(Approved::Agent { call }) if result.success => {
-            decisions.push(TurnDecision::DispatchAgent { turn_id: turn_id.clone(), call: Box::new(call.clone()) });
-            if call.mode == InvocationMode::Delegate {
+    if let Some(approved) = &open.approved {
+        let (is_yes, reason) = answer(&result);
+        match approved {
+            Approved::Budget => return budget(lane, is_yes),
+            Approved::Answer => {}
+            _ if !is_yes => result = open::denied(&open.call_id, reason.as_deref()),
+            Approved::Task { operation } => {
+                let (operation, is_async) = (operation.clone(), open.is_async);
+                decisions.push(TurnDecision::DispatchTask { turn_id, operation, is_async });
                 return Settled { result: None, decisions, allow_more: false };
             }
-            result = agents::joined(call);
+            Approved::Agent { call } => {
+                decisions.push(TurnDecision::DispatchAgent { turn_id: turn_id.clone(), call: call.clone() });
+                if call.mode == InvocationMode::Delegate {
+                    return Settled { result: None, decisions, allow_more: false };
+                }
+                result = agents::joined(call);
+            }
         }
-        Some(_) if !result.success => result = open::denied(&open.call_id, result.error),
-        _ => {}
     }
     if open.is_async {
         decisions.push(TurnDecision::AsyncOperationCompleted {
@@ -70,10 +78,17 @@ pub(super) fn plan(lane: &Lane, open: &Open, ended: &Ended) -> Settled {
     Settled { result: Some(result), decisions, allow_more: false }
 }
 
-fn budget(lane: &Lane, ended: &Ended) -> Settled {
+/// What a person said, and why.
+fn answer(result: &ToolResult) -> (bool, Option<String>) {
+    let said = result.result.as_ref();
+    let is_yes = said.and_then(|said| said.get("approved")).and_then(Value::as_bool).unwrap_or(false);
+    let reason = said.and_then(|said| said.get("reason")).and_then(Value::as_str).map(str::to_owned);
+    (result.success && is_yes, reason)
+}
+
+fn budget(lane: &Lane, is_yes: bool) -> Settled {
     let turn_id = lane.turn.turn_id.clone();
-    let allowed = ended.result.success;
-    let decision = if allowed {
+    let decision = if is_yes {
         TurnDecision::ResumeFromTool { turn_id }
     } else {
         let error = TurnError {
@@ -84,5 +99,5 @@ fn budget(lane: &Lane, ended: &Ended) -> Settled {
         };
         TurnDecision::FailTurn { turn_id, error, cancelled: false }
     };
-    Settled { result: None, decisions: vec![decision], allow_more: allowed }
+    Settled { result: None, decisions: vec![decision], allow_more: is_yes }
 }

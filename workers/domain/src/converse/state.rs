@@ -1,6 +1,6 @@
 //! The state of a conversing session: its lanes, and nothing that the log has.
 
-use schemas::conversation::{OperationKind, Turn, TurnPhase};
+use schemas::conversation::{Operation, OperationKind, Turn, TurnPhase};
 use schemas::id::{OperationId, SessionId, TurnId};
 use serde::{Deserialize, Serialize};
 
@@ -87,16 +87,17 @@ pub struct Open {
     pub child: Option<SessionId>,
     /// What is done once a person has said yes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub approved: Option<Box<Approved>>,
+    pub approved: Option<Approved>,
 }
 
 /// Work behind an approval.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "what", rename_all = "snake_case")]
 pub enum Approved {
-    Agent {
-        call: super::agents::AgentCall,
-    },
+    Task { operation: Box<Operation> },
+    Agent { call: Box<super::agents::AgentCall> },
+    /// The answer itself is the result: a person was asked for nothing else.
+    Answer,
     /// The turn may use its budget once more.
     Budget,
 }

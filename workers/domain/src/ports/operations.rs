@@ -78,10 +78,6 @@ pub trait Operations: Send + Sync {
         grace_ms: u64,
     ) -> Result<bool, Failure>;
 
-    /// Makes a pending approval a pending task that is due at once; `false`: it is no pending approval,
-    /// and nothing was written.
-    async fn approve(&self, namespace: &Namespace, id: &OperationId) -> Result<bool, Failure>;
-
     async fn operation(&self, namespace: &Namespace, id: &OperationId) -> Result<Option<OperationRow>, Failure>;
 
     async fn operations(&self, query: &OperationQuery) -> Result<Vec<OperationRow>, Failure>;

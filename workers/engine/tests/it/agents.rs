@@ -160,7 +160,7 @@ async fn calls_that_cannot_be_carried_out_are_told_to_the_model() {
         signature: None,
     });
     let message = NewMessage::from(Message::new(Role::Assistant, vec![part]));
-    let invalid = ProviderChatResult { messages: vec![message], ..ProviderChatResult::default() };
+    let invalid = Box::new(ProviderChatResult { messages: vec![message], ..ProviderChatResult::default() });
     for (say, code, words) in [
         (Say::Calls(&["fly"]), "NOT_FOUND", "no tool fly"),
         (Say::Result(invalid), "INVALID_INPUT", "not a JSON object"),

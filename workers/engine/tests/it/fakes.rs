@@ -51,7 +51,7 @@ pub enum Say {
     Text(&'static str),
     /// Names of tools, each called with `{}`; ids are `<name>-<n>` over all replies.
     Calls(&'static [&'static str]),
-    Result(ProviderChatResult),
+    Result(Box<ProviderChatResult>),
     Fail(ErrorCategory, &'static str),
     /// Never answers.
     Hang,
@@ -178,7 +178,7 @@ impl ProviderAdapter for Mock {
                 let message = Message::new(Role::Assistant, names.iter().map(call).collect());
                 Ok(ProviderChatResult { messages: vec![message.into()], ..ProviderChatResult::default() })
             }
-            Say::Result(result) => Ok(result),
+            Say::Result(result) => Ok(*result),
             Say::Fail(category, message) => Err(ProviderFailure::new(&*self.id, category, message)),
             Say::Hang => std::future::pending().await,
         }
@@ -199,10 +199,10 @@ impl ProviderAdapter for Mock {
 }
 
 /// A paused answer: the model wants to go on by itself.
-pub fn paused(text: &str) -> ProviderChatResult {
+pub fn paused(text: &str) -> Box<ProviderChatResult> {
     let finish = Value::from(Finish::Pause.as_str());
     let response_metadata = [("finish".to_owned(), finish)].into_iter().collect();
-    ProviderChatResult { response_metadata, ..ProviderChatResult::text(text) }
+    Box::new(ProviderChatResult { response_metadata, ..ProviderChatResult::text(text) })
 }
 
 /// Notes what it is told; refuses turns if it is to.

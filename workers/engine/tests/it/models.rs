@@ -2,10 +2,12 @@
 
 use std::sync::{Arc, Mutex};
 
-use domain::chat::{ChatDelta, ErrorCategory};
+use async_trait::async_trait;
+use domain::chat::{CallContext, ChatDelta, ErrorCategory, ToolCall, ToolResult, ToolSpec};
 use domain::ports::{DeltaSink, Models};
 use engine::{
-    ConversationEngine, EngineConfig, EngineError, MemoryStore, ModelsAdapter, PROFILE_MODEL, ProviderAdapter, RunTurn,
+    AgentDeps, ConversationEngine, EngineConfig, EngineError, MemoryStore, ModelsAdapter, PROFILE_MODEL,
+    ProviderAdapter, RunTurn, Tools, create_agent,
 };
 use providers::{Performer, ProvidersConfig};
 use serde_json::json;
@@ -91,4 +93,29 @@ async fn a_profile_brings_its_own_model() {
         let turn = engine.run_turn(RunTurn::new(&conversation.id).hint("model", "m-8")).await.expect("a turn");
         assert_eq!(turn.provider_calls[0].model, "m-8");
     }
+}
+
+struct Harbour;
+
+#[async_trait]
+impl Tools for Harbour {
+    fn specs(&self) -> Vec<ToolSpec> {
+        let input_schema = json!({"type": "object", "properties": {}});
+        vec![ToolSpec { name: "count_ships".into(), description: String::new(), input_schema }]
+    }
+
+    async fn call(&self, call: &ToolCall, _: &CallContext) -> ToolResult {
+        ToolResult::ok(call.id.clone(), json!({"ships": 3}))
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_script_of_the_example_works() {
+    let script = serde_json::from_str(include_str!("../../examples/harbour.json")).expect("json");
+    let models = ModelsAdapter::fleet_default(performer(&script), "default");
+    let deps = AgentDeps::new("master", Arc::new(MemoryStore::new()), Arc::new(models), PROFILE_MODEL);
+    let mut agent = create_agent(AgentDeps { tools: Some(Arc::new(Harbour)), ..deps }, None).await.expect("an agent");
+    let answer = agent.process_message("How many ships are there?").await.expect("an answer");
+    assert_eq!(answer, "There are three ships in the harbour.");
+    assert_eq!(agent.conversation_history().await.expect("a history").len(), 4);
 }

@@ -295,8 +295,8 @@ async fn answers_are_streamed_where_the_provider_can() {
 #[tokio::test]
 async fn a_provider_may_answer_with_several_messages_or_with_none() {
     let both = vec![NewMessage::new(MessageRole::Tool, "3 ships"), NewMessage::assistant("There are three.")];
-    let several = ProviderChatResult { messages: both, ..ProviderChatResult::default() };
-    let mock = Mock::new(vec![Say::Result(several), Say::Result(ProviderChatResult::default())]);
+    let several = Box::new(ProviderChatResult { messages: both, ..ProviderChatResult::default() });
+    let mock = Mock::new(vec![Say::Result(several), Say::Result(Box::default())]);
     let engine = engine(&mock);
     let conversation = asked(&engine, "how many?").await;
     let turn = engine.run_turn(RunTurn::new(&conversation.id)).await.expect("a turn");

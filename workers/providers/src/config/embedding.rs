@@ -51,7 +51,7 @@ pub struct EmbeddingConfig {
 #[derive(Debug, Clone, PartialEq)]
 pub enum EmbedderChoice {
     Static,
-    Api { endpoint: Endpoint, dimensions: Option<u32> },
+    Api { endpoint: Box<Endpoint>, dimensions: Option<u32> },
 }
 
 impl EmbeddingConfig {
@@ -124,7 +124,7 @@ impl ProvidersConfig {
         let model = settings.model.as_deref().unwrap_or(MODEL);
         let endpoint = self.endpoint(Vendor::Openai, Some(model), settings.base_url.as_deref(), key);
         let endpoint = endpoint.map_err(|problem| format!("embedding: {problem}"))?;
-        Ok(EmbedderChoice::Api { endpoint, dimensions: settings.dimensions })
+        Ok(EmbedderChoice::Api { endpoint: Box::new(endpoint), dimensions: settings.dimensions })
     }
 }
 

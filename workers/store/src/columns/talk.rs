@@ -3,8 +3,7 @@
 use domain::failure::Failure;
 use domain::ports::OperationRow;
 use schemas::conversation::{
-    Conversation, ConversationStatus, LogKind, LogRecord, LogRow, Operation, OperationKind, OperationState,
-    Participant, Turn,
+    Conversation, ConversationStatus, LogKind, LogRecord, LogRow, Operation, OperationState, Participant, Turn,
 };
 
 use super::{Columns, count, id, json, name, opt_id, raw_json};
@@ -21,7 +20,7 @@ pub(crate) use conversation_columns;
 /// Columns of [`operation`], of `operations o`.
 macro_rules! operation_columns {
     () => {
-        "o.namespace, o.kind, o.state, o.attempt, o.created_at_ms, o.due_at_ms, o.claimed_by, o.until_ms, o.error, o.body"
+        "o.namespace, o.state, o.attempt, o.created_at_ms, o.due_at_ms, o.claimed_by, o.until_ms, o.error, o.body"
     };
 }
 pub(crate) use operation_columns;
@@ -76,7 +75,6 @@ pub(crate) fn turn(row: &impl Columns) -> Result<Turn, Failure> {
 pub(crate) fn operation(row: &impl Columns) -> Result<OperationRow, Failure> {
     let attempt = u32::try_from(row.int("attempt")?).map_err(|error| super::bad_value("attempt", error))?;
     let operation = Operation {
-        kind: name(row, "kind", OperationKind::parse)?,
         state: name(row, "state", OperationState::parse)?,
         attempt,
         created_at_ms: row.int("created_at_ms")?,

@@ -39,7 +39,7 @@ const CLAIM: &str = concat!(
     until!("o.timeout_ms"),
     " FROM due AS d WHERE o.namespace = d.namespace AND o.operation_id = d.operation_id
         RETURNING o.namespace, o.operation_id, o.attempt, o.created_at_ms, o.due_at_ms, o.claimed_by, o.until_ms,
-            o.error, o.body, o.kind, d.state, d.due_at_ms AS was_due_at_ms
+            o.error, o.body, d.state, d.due_at_ms AS was_due_at_ms
     )
     SELECT ",
     operation_columns!(),
@@ -58,12 +58,6 @@ const EXTEND: &str = concat!(
     ", until_ms = ",
     until!("timeout_ms"),
     " WHERE namespace = $1 AND operation_id = $2 AND state = 'running' AND claimed_by = $4"
-);
-const APPROVE: &str = concat!(
-    "UPDATE operations SET kind = 'task', due_at_ms = ",
-    moment!(),
-    ", until_ms = NULL
-    WHERE namespace = $1 AND operation_id = $2 AND kind = 'approval' AND state = 'pending'"
 );
 const EXPIRED: &str = concat!(
     "SELECT ",
@@ -89,7 +83,6 @@ pub(super) const SQL: &[(&str, &str)] = &[
     ("operations::claim", CLAIM),
     ("operations::again", AGAIN),
     ("operations::extend", EXTEND),
-    ("operations::approve", APPROVE),
     ("operations::expired", EXPIRED),
     ("operations::list", LIST),
 ];
@@ -139,10 +132,6 @@ impl Operations for PostgresStore {
         let claimant = clean(claimant).into_owned();
         let query = || at(EXTEND, namespace, id).bind(span(grace_ms)).bind(&claimant);
         Ok(self.0.pool.execute(query).await? > 0)
-    }
-
-    async fn approve(&self, namespace: &Namespace, id: &OperationId) -> Result<bool, Failure> {
-        Ok(self.0.pool.execute(|| at(APPROVE, namespace, id)).await? > 0)
     }
 
     async fn operation(&self, namespace: &Namespace, id: &OperationId) -> Result<Option<OperationRow>, Failure> {

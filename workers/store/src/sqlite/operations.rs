@@ -44,9 +44,6 @@ const EXTEND: &str = "
     UPDATE operations SET until_ms = min(timeout_ms, 9223372036854775807 - ?4) + ?4,
         due_at_ms = min(timeout_ms, 9223372036854775807 - ?4) + ?4
     WHERE namespace = ?1 AND operation_id = ?2 AND state = 'running' AND claimed_by = ?3";
-const APPROVE: &str = "
-    UPDATE operations SET kind = 'task', due_at_ms = ?3, until_ms = NULL
-    WHERE namespace = ?1 AND operation_id = ?2 AND kind = 'approval' AND state = 'pending'";
 const EXPIRED: &str = select!(
     " INDEXED BY approvals_due",
     " WHERE o.kind = 'approval' AND o.state = 'pending' AND o.until_ms <= ?1
@@ -83,7 +80,6 @@ pub(super) const SQL: &[(&str, &str)] = &[
     ("operations::claim", CLAIM),
     ("operations::again", AGAIN),
     ("operations::extend", EXTEND),
-    ("operations::approve", APPROVE),
     ("operations::expired", EXPIRED),
     ("operations::list", LIST),
     ("operations::list_of_conversation", LIST_OF_CONVERSATION),
@@ -140,11 +136,6 @@ impl Operations for SqliteStore {
         grace_ms: u64,
     ) -> Result<bool, Failure> {
         let query = at(EXTEND, namespace, id).bind(claimant.to_owned()).bind(later(self.0.clock.now_ms(), grace_ms));
-        Ok(self.0.writer.execute(query).await? > 0)
-    }
-
-    async fn approve(&self, namespace: &Namespace, id: &OperationId) -> Result<bool, Failure> {
-        let query = at(APPROVE, namespace, id).bind(self.0.clock.now_ms());
         Ok(self.0.writer.execute(query).await? > 0)
     }
 

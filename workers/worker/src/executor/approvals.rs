@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use domain::failure::Failure;
 use domain::ports::{Ended, OperationRow};
-use domain::tool::attempt::not_approved;
 use domain::tool::settled;
+use serde_json::json;
 use tokio::time::MissedTickBehavior;
 use tokio_util::sync::CancellationToken;
 
@@ -48,17 +48,11 @@ async fn look(shared: &Shared) -> Result<(), Failure> {
     }
 }
 
+/// The turn learns of it as it would of a person's answer.
 async fn answer(shared: &Shared, row: &OperationRow) -> Result<(), Failure> {
-    let operation = &row.operation;
-    if operation.approval.as_ref().is_some_and(|asked| asked.default_approve) {
-        if shared.deps.operations.approve(&row.namespace, &operation.operation_id).await? {
-            tracing::info!(operation = %operation.operation_id, "nobody answered in time; approved by default");
-            shared.nudge.tell();
-        }
-        return Ok(());
-    }
-    let refused = Err(not_approved(operation, "nobody answered in time"));
-    let (state, action) = settled(&row.namespace, operation, refused, ACTOR);
+    let approved = row.operation.approval.as_ref().is_some_and(|asked| asked.default_approve);
+    let answer = json!({"approved": approved, "by": ACTOR, "reason": "nobody answered in time"});
+    let (state, action) = settled(&row.namespace, &row.operation, Ok(answer), ACTOR);
     record::write(shared, row, Ended::Settled { state, action: Box::new(action) }).await;
     Ok(())
 }

@@ -94,18 +94,6 @@ impl Operations for MemStore {
         Ok(true)
     }
 
-    async fn approve(&self, namespace: &Namespace, id: &OperationId) -> Result<bool, Failure> {
-        let now_ms = self.now_ms();
-        let mut state = self.transaction();
-        let known = state.operations.get_mut(&(namespace.clone(), id.clone()));
-        let is_asked = |one: &Operation| one.kind == OperationKind::Approval && one.state == OperationState::Pending;
-        let Some(known) = known.filter(|known| is_asked(known)) else { return Ok(false) };
-        known.kind = OperationKind::Task;
-        known.due_at_ms = now_ms;
-        known.until_ms = None;
-        Ok(true)
-    }
-
     async fn operation(&self, namespace: &Namespace, id: &OperationId) -> Result<Option<OperationRow>, Failure> {
         let state = self.transaction();
         Ok(state.operations.get_key_value(&(namespace.clone(), id.clone())).map(|(place, one)| row(place, one)))

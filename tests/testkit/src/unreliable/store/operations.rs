@@ -42,10 +42,6 @@ impl<P: Operations + ?Sized> Operations for Unreliable<P> {
         self.faults.call(Port::Operations, "operations.extend", extended).await
     }
 
-    async fn approve(&self, namespace: &Namespace, id: &OperationId) -> Result<bool, Failure> {
-        self.faults.call(Port::Operations, "operations.approve", self.inner.approve(namespace, id)).await
-    }
-
     async fn operation(&self, namespace: &Namespace, id: &OperationId) -> Result<Option<OperationRow>, Failure> {
         self.faults.call(Port::Operations, "operations.operation", self.inner.operation(namespace, id)).await
     }

@@ -89,8 +89,24 @@ fn a_tool_that_needs_a_yes_waits_for_a_person() {
     let operation = &talk.operations[0];
     assert_eq!(operation.kind, OperationKind::Approval);
     assert_eq!(operation.approval.as_ref().map(|ask| ask.expires_ms), Some(60_000));
-    talk.failure("in-1.1.0", json!({"code": "PERMISSION_DENIED", "message": "no", "retriable": false}));
-    assert!(format!("{:?}", talk.request().messages.last()).contains("PERMISSION_DENIED"));
+    let ask = operation.operation_id.to_string();
+    talk.result(&ask, json!({"approved": false, "by": "ana", "reason": "too much"}));
+    assert!(format!("{:?}", talk.request().messages.last()).contains("too much"));
+}
+
+#[test]
+fn a_tool_runs_with_the_approved_arguments_after_the_yes() {
+    let mut talk = Bench::new(json!({})).with_tool("pay", json!({"requires_approval": {}}));
+    talk.say("pay");
+    talk.assemble();
+    talk.reply("", &[("c1", "pay", json!({"amount": 5}))]);
+    assert_eq!(talk.operations.len(), 1, "nothing runs before the yes");
+    talk.result("in-1.1.0.ask", json!({"approved": true, "by": "ana"}));
+    assert_eq!((talk.operations[1].kind, talk.turn(0).phase), (OperationKind::Task, TurnPhase::WaitingTool));
+    assert_eq!(talk.operations[1].request.to_value()["input"], json!({"amount": 5}));
+    talk.result("in-1.1.0", json!("paid"));
+    talk.reply("Paid.", &[]);
+    assert_eq!(talk.turn(0).status, TurnStatus::Completed);
 }
 
 #[test]
@@ -135,7 +151,7 @@ fn a_budget_that_is_denied_ends_the_turn() {
     spend(&mut talk, 150);
     talk.result("in-1.1.0", json!("found"));
     let ask = talk.operations.last().unwrap().operation_id.to_string();
-    talk.failure(&ask, json!({"code": "PERMISSION_DENIED", "message": "no"}));
+    talk.result(&ask, json!({"approved": false}));
     assert_eq!(talk.turn(0).error.as_ref().unwrap().code, "budget_exhausted");
 }
 

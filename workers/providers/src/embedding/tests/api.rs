@@ -22,7 +22,7 @@ fn of(url: &str, dimensions: Option<u32>) -> ApiEmbedder {
     let config = ProvidersConfig { embedding, ..ProvidersConfig::default() };
     match config.choose_embedder().expect("valid") {
         EmbedderChoice::Api { endpoint, dimensions } => {
-            ApiEmbedder::new(Net::new(true).expect("clients"), endpoint, dimensions)
+            ApiEmbedder::new(Net::new(true).expect("clients"), *endpoint, dimensions)
         }
         EmbedderChoice::Static => panic!("the API was asked for"),
     }
