@@ -17,7 +17,6 @@ const DATA_DIR: &str = "stepfleet-data";
 const LISTEN: &str = "127.0.0.1:7070";
 /// Shorter ones can be guessed.
 const TOKEN_CHARS_MIN: usize = 16;
-const DEFAULT_NAMESPACE: &str = "default";
 const PROVIDERS: &[&str] = &["anthropic", "openai", "gemini"];
 
 struct Reader {
@@ -182,12 +181,8 @@ fn pools(text: &str) -> Result<Vec<String>, String> {
     let pools: Vec<String> =
         text.split(',').map(|pool| pool.trim().to_owned()).filter(|pool| !pool.is_empty()).collect();
     for pool in &pools {
-<<<<<<< HEAD
-        let (namespace, name) = pool.rsplit_once(':').unwrap_or((DEFAULT_NAMESPACE, pool.as_str()));
-=======
         let own = Namespace::default_ns();
         let (namespace, name) = pool.rsplit_once(':').unwrap_or((own.as_str(), pool));
->>>>>>> main
         Namespace::parse(namespace).map_err(|error| format!("the namespace of {pool:?} {error}"))?;
         pool_name(name).map_err(|why| format!("the pool of {pool:?} {why}"))?;
     }
