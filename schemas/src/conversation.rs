@@ -10,8 +10,8 @@ mod turn;
 mod view;
 
 pub use body::{
-    AgentSeat, ApprovalBody, Busy, ClientCancel, ClientFrame, ClientMessage, ConversationPatch, FirstMessage, JoinBody, NewConversationBody,
-    PostBody, UserSeat,
+    AgentSeat, ApprovalBody, Busy, ClientCancel, ClientFrame, ClientMessage, ConversationPatch, FirstMessage, JoinBody,
+    NewConversationBody, PostBody, UserSeat,
 };
 pub use frame::{
     AnswerFrame, ConversationFrame, EndFrame, EventFrame, FRAME_VERSION, FrameBody, LagFrame, MessageFrame, NoteFrame,

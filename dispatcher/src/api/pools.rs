@@ -1,4 +1,4 @@
-//! `POST /api/pools/{pool}/claim`: work for somebody else's workers, in any language. A worker claims
+//! `POST /api/pools/{id}/claim`: work for somebody else's workers, in any language. A worker claims
 //! a task, runs it, and sends its end to `POST /api/tool-results`.
 
 use std::time::Duration;
@@ -30,7 +30,7 @@ const LOOK: Duration = Duration::from_millis(250);
 
 pub fn routes() -> Vec<Route> {
     vec![
-        Route::post("/api/pools/{pool}/claim", post(claim))
+        Route::post("/api/pools/{id}/claim", post(claim))
             .scope(Scope::Act)
             .summary(
                 "Claim one task of a pool. It is the caller's until `until`; its end goes to POST /api/tool-results. \
@@ -57,7 +57,7 @@ async fn claim(
         params.problem("worker", format!("must have at most {NAME_BYTES_MAX} bytes"));
     }
     params.finish()?;
-    pool_name(&pool).map_err(|why| Refused::field("pool", format!("in the path: {why}")))?;
+    pool_name(&pool).map_err(|why| Refused::field("id", format!("in the path: {why}")))?;
     let (pool, claimant) = (pool_of(&caller.namespace, &pool), format!("external:{worker}"));
     let until = Instant::now() + Duration::from_secs(wait_s);
     loop {

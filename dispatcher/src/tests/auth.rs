@@ -65,7 +65,7 @@ fn expected() -> BTreeMap<(&'static str, &'static str), Option<Scope>> {
     for path in [
         "/api/actions",
         "/api/tool-results",
-        "/api/pools/{pool}/claim",
+        "/api/pools/{id}/claim",
         "/api/sessions/{id}/input",
         "/api/sessions/{id}/interrupt",
         "/api/agents/{agent_id}/input",

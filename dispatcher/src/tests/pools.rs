@@ -126,8 +126,8 @@ async fn what_a_dead_worker_left_is_given_again_or_ends_in_doubt() {
 async fn what_is_asked_wrongly_is_refused() {
     let (world, _) = talking().await;
     for (path, field) in [
-        ("/api/pools/default/claim", "pool"),
-        ("/api/pools/a.b/claim", "pool"),
+        ("/api/pools/default/claim", "id"),
+        ("/api/pools/a.b/claim", "id"),
         ("/api/pools/python/claim?wait_s=99", "wait_s"),
         ("/api/pools/python/claim?pool=x", "pool"),
     ] {

@@ -99,7 +99,7 @@ impl Executor {
             tokio::spawn(claim::serve(Arc::clone(&shared), stop.clone())),
             tokio::spawn(approvals::serve(Arc::clone(&shared), stop.clone())),
         ];
-        for queue in &shared.deps.tasks {
+        if let Some(queue) = &shared.deps.tasks {
             for pool in shared.config.relayed.iter().cloned() {
                 tasks.push(tokio::spawn(relay::serve(Arc::clone(&shared), Arc::clone(queue), pool, stop.clone())));
             }

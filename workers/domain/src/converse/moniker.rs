@@ -130,9 +130,7 @@ fn arrived(
     if arrival.kind == ArrivalKind::Input {
         let place = start::Place { conversation, session: &input.session.session_id, agent: input.agent };
         let decisions = start::plan(&place, arrival);
-        let is_known = |decision: &TurnDecision| {
-            matches!(decision, TurnDecision::StartTurn { turn, .. } if step.state.lane(&turn.turn_id).is_some())
-        };
+        let is_known = |decision: &TurnDecision| matches!(decision, TurnDecision::StartTurn { turn, .. } if step.state.lane(&turn.turn_id).is_some());
         if decisions.iter().any(is_known) {
             let message = "a turn with this id is active already; leave turn_id out".to_owned();
             return Err(Decision::Refuse { code: Code::InvalidRequest, message });
@@ -197,12 +195,12 @@ fn guard_budgets(step: &mut Applying) {
         .map(|lane| {
             let turn_id = lane.turn.turn_id.clone();
             let hash = crate::tool::arguments_hash("budget", &json!([turn_id, lane.allowance]));
-            let approval =
-                ApprovalRequest { arguments_hash: hash, expires_ms: BUDGET_ASKS_MS, default_approve: false };
+            let approval = ApprovalRequest { arguments_hash: hash, expires_ms: BUDGET_ASKS_MS, default_approve: false };
             let id = ids::operation_id(turn_id.as_str(), &format!("budget.{}", lane.allowance));
             let mut asked = stub(&turn_id, &id, OperationKind::Approval, OperationState::Pending);
             asked.tool = "budget".to_owned();
-            asked.request = Json::of(&json!({"target_type": "budget", "usage": lane.turn.usage, "limits": lane.limits}));
+            asked.request =
+                Json::of(&json!({"target_type": "budget", "usage": lane.turn.usage, "limits": lane.limits}));
             let operation = question(&asked, approval);
             let open = Open {
                 operation_id: operation.operation_id.clone(),

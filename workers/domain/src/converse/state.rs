@@ -94,8 +94,12 @@ pub struct Open {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Approved {
-    Task { operation: Box<Operation> },
-    Agent { call: Box<super::agents::AgentCall> },
+    Task {
+        operation: Box<Operation>,
+    },
+    Agent {
+        call: Box<super::agents::AgentCall>,
+    },
     /// The answer itself is the result: a person was asked for nothing else.
     Answer,
     /// The turn may use its budget once more.

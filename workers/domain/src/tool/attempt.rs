@@ -121,12 +121,6 @@ pub fn unreadable(operation: &Operation, why: &serde_json::Error) -> ToolError {
     ToolError { code: ToolErrorCode::InternalError, message, retriable: false }
 }
 
-/// The answer to a call whose approval nobody gave in time, or that somebody refused.
-pub fn not_approved(operation: &Operation, why: &str) -> ToolError {
-    let message = format!("{} was not approved: {why}; go on without it", operation.tool);
-    ToolError { code: ToolErrorCode::PermissionDenied, message, retriable: false }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

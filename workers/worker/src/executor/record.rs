@@ -40,7 +40,11 @@ pub async fn write(shared: &Shared, row: &OperationRow, ended: Ended) {
             }
         }
         let wait = STORE.delay_ms(attempt).unwrap_or(1_000);
-        tokio::time::sleep(Duration::from_millis(wait)).await;
+        let pause = tokio::time::sleep(Duration::from_millis(wait));
+        if shared.hurry.run_until_cancelled(pause).await.is_none() {
+            // The process ends. Whoever claims it next settles it.
+            return;
+        }
     }
 }
 
