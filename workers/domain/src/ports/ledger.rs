@@ -57,11 +57,16 @@ pub trait Ledger: Send + Sync {
     /// 2. `create`: the session id is new → registers the session (status `starting`, counters 0),
     ///    makes it the agent's newest. It exists with the same agent and is not final → the row
     ///    is accepted and processed at once with outcome `ok` (SPEC Q-SES-10), and the verdict is
-    ///    `Accepted` with `session_seq` 0. Otherwise → `Refused(session_exists)`, recorded.
+    ///    `Accepted` with `session_seq` 0. Otherwise → `Refused(session_exists)`, recorded. A new
+    ///    session with a conversation takes part in it as a responder; the conversation is opened if
+    ///    it is missing. A completed or failed one → `Refused(conversation_closed)`, recorded.
     /// 3. Others: the target is `session_id`, else the newest session of `agent_id`. Missing →
     ///    `session_not_found` / `agent_not_found`; other agent → `wrong_agent`; final →
     ///    `session_ended`. `error` refuses all but `resume` and `destroy` with `session_ended`.
     ///    `input` to a moniker that takes none is refused before this call. All recorded.
+    ///    A `tool_result` that names an operation is for the session which that operation belongs to,
+    ///    and ends it. Another session's, ended, or, without a session, unknown →
+    ///    `no_open_operation`, recorded. If its session is final, the operation ends as cancelled.
     /// 4. Assigns `session_seq` from the counter of the lane, inserts the row.
     async fn accept(&self, actions: Vec<NewAction>) -> Result<Vec<Verdict>, Failure>;
 
