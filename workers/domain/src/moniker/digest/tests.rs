@@ -5,7 +5,7 @@ use serde_json::json;
 
 use super::*;
 use crate::effect::EffectFailure;
-use crate::moniker::tests::{with_input, decide, finish, frame, spec};
+use crate::moniker::tests::{decide, finish, frame, spec, with_input};
 
 const PROSE: &str = "A queue is a list of things that wait for their turn, in the order of their arrival. \
     Workers take things from the queue, one at a time, and put the results of the work aside. \
