@@ -9,7 +9,6 @@ use serde_json::{Map, Value};
 
 use super::ParseContext;
 use super::fields::{self, Object, Problems};
-use crate::conversation::CONVERSE;
 use crate::moniker::{self, Moniker};
 
 /// Fields of the payload (frozen, DESIGN 8).
@@ -59,7 +58,7 @@ pub(super) fn check(
         max_steps,
         max_runtime_ms: max_runtime_s.map(|seconds| seconds * 1_000),
         loop_interval_ms: loop_interval_ms.unwrap_or_else(|| moniker.loop_interval_ms()),
-        conversation_id: conversation_id.or_else(|| own_conversation(moniker.name(), ctx)),
+        conversation_id,
         parent: None,
     };
     problems.extend(moniker.check(&spec, &state));
@@ -72,13 +71,6 @@ pub(super) fn check(
         state: Json::of(&moniker.initial_state(&spec, state)),
         spec,
     })
-}
-
-/// Who talks has a conversation of its own unless it is given one. Its id is a fresh one, of which the
-/// caller has made just this.
-fn own_conversation(moniker: &str, ctx: &ParseContext) -> Option<ConversationId> {
-    let id = ConversationId::parse(ctx.session_id.as_str()).ok()?;
-    (moniker == CONVERSE).then_some(id)
 }
 
 fn read_moniker(payload: &Object<'_>, problems: &mut Problems) -> Option<&'static dyn Moniker> {
@@ -97,17 +89,4 @@ fn read_moniker(payload: &Object<'_>, problems: &mut Problems) -> Option<&'stati
 
 fn object_or_empty(value: Option<&Value>) -> Value {
     value.filter(|value| value.is_object()).cloned().unwrap_or_else(|| Value::Object(Map::new()))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_who_talks_gets_a_conversation() {
-        let ctx = crate::action::tests::context();
-        let own = own_conversation(CONVERSE, &ctx).expect("a conversation");
-        assert_eq!(own.as_str(), ctx.session_id.as_str());
-        assert_eq!(own_conversation("count", &ctx), None);
-    }
 }
