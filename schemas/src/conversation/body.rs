@@ -213,7 +213,7 @@ pub struct ApprovalBody {
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum ClientFrame {
-    Message(ClientMessage),
+    Message(Box<ClientMessage>),
     CancelTurn(ClientCancel),
 }
 
