@@ -3,6 +3,7 @@
 
 mod assemble;
 mod chat;
+mod memory;
 mod persona;
 mod stream;
 
@@ -14,9 +15,8 @@ use std::time::Duration;
 use async_trait::async_trait;
 use domain::effect::{Effect, EffectCall, EffectFailure, Outcome, TalkWork};
 use domain::failure::Failure;
-use domain::ports::{Clock, Conversations, Definitions, Effects, Live, Models};
+use domain::ports::{Clock, Conversations, Definitions, Effects, Embedder, Live, Memories, Models};
 use schemas::problem::Code;
-use serde_json::json;
 use tokio::sync::Notify;
 
 /// The ports it needs.
@@ -25,6 +25,8 @@ pub struct TalkDeps {
     pub conversations: Arc<dyn Conversations>,
     pub definitions: Arc<dyn Definitions>,
     pub models: Arc<dyn Models>,
+    pub memories: Arc<dyn Memories>,
+    pub embedder: Arc<dyn Embedder>,
     pub live: Arc<dyn Live>,
     pub clock: Arc<dyn Clock>,
 }
@@ -75,7 +77,7 @@ impl Effects for Talking {
                 let place = (&call.session.namespace, &call.session.session_id);
                 chat::chat(&self.deps, place, talk, *number, *without_tools, &cuttable.notify).await
             }
-            TalkWork::Extract => Outcome::Ok(json!({"written": 0})),
+            TalkWork::Extract => memory::extract(&self.deps, &call.session.namespace, talk).await,
         }
     }
 

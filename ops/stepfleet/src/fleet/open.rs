@@ -69,6 +69,8 @@ impl Parts {
                 conversations: store.conversations.clone(),
                 definitions: store.definitions.clone(),
                 models: performer.clone(),
+                memories: store.memories.clone(),
+                embedder: embedder.clone(),
                 live: live.clone(),
                 clock: clock.clone(),
             },

@@ -11,7 +11,7 @@ use schemas::limits::MODEL_REQUEST_BYTES_MAX;
 use schemas::problem::Code;
 use serde::Deserialize;
 
-use super::{TalkDeps, failed, persona, stored};
+use super::{TalkDeps, failed, memory, persona, stored};
 
 /// Messages of one conversation that are looked at, newest first.
 const MESSAGES_MAX: usize = 1_000;
@@ -58,6 +58,7 @@ async fn gather(
     let active = turns_in_work(deps, namespace, talk).await?;
     let history = history(deps, namespace, talk, recent_limit).await?;
     let input = input(deps, namespace, talk, &history, &asked.input_message_id).await?;
+    let (blocks, found) = memory::recalled(deps, namespace, talk, &input).await?;
     Ok(Gathered {
         agent: talk.agent.clone(),
         agent_name: resolved.name,
@@ -70,8 +71,8 @@ async fn gather(
         input,
         in_work: active,
         recent: turns.iter().rev().filter(|turn| turn.turn_id != talk.turn).map(snapshot).collect(),
-        blocks: Vec::new(),
-        found: Vec::new(),
+        blocks,
+        found,
         pending: pending.iter().filter(|one| one.turn_id != talk.turn).cloned().collect(),
         notes: asked.notes,
     })

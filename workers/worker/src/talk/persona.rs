@@ -50,6 +50,10 @@ pub(super) async fn resolve(
     for id in ids {
         tools.push(find.tool(&id).await?);
     }
+    // What is built in gives way to a tool of the same name.
+    let named = |name: &str| tools.iter().any(|tool: &ResolvedTool| tool.tool.name == name);
+    let built_in: Vec<ResolvedTool> = tool::builtins().into_iter().filter(|tool| !named(&tool.tool.name)).collect();
+    tools.extend(built_in);
     Ok(Resolved { name, persona, target, parameters, model_max_tokens, tools })
 }
 

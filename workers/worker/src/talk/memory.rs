@@ -1,0 +1,143 @@
+//! What an agent remembers, on its way into a context and out of a turn (SPEC 1.22, 1.23). The
+//! built-in strategies: core and working memory always, what fits the input by search; and a short
+//! note of each turn.
+
+use std::time::Duration;
+
+use domain::context::{MemoryBlock, MemoryTier};
+use domain::effect::{EffectFailure, Outcome, TalkCall};
+use domain::failure::Failure;
+use domain::memory::input::{MemorySearch, MemoryWrite};
+use domain::memory::{MemoryFilter, blocks};
+use domain::ports::{LogQuery, MemoryListQuery};
+use domain::recall;
+use schemas::conversation::{LogKind, Message, SenderType};
+use schemas::id::{MemoryId, Namespace};
+use schemas::limits::{MEMORY_PAGE_MAX, PAGE_BYTES_MAX};
+use schemas::memory::{self as rows, MemoryOwner};
+use schemas::problem::Code;
+use serde_json::json;
+
+use super::{TalkDeps, stored};
+
+/// Memories that are shown because they fit the input.
+const FOUND_MAX: usize = 5;
+/// Hits that have less to do with the input are not shown.
+const RELEVANCE_MIN: f64 = 0.35;
+/// Of the input, so much is searched for.
+const QUERY_CHARS_MAX: usize = 2_000;
+/// Of each side of a turn, so much is remembered: about 1 KB in all (SPEC W-MEM-08).
+const SAID_CHARS_MAX: usize = 480;
+/// A turn is worth less than what the agent itself found worth keeping.
+const TURN_SIGNIFICANCE: f64 = 0.2;
+/// SPEC W-EXT-02; not configurable.
+const ATTEMPTS: u64 = 3;
+const FIRST_WAIT_MS: u64 = 100;
+const TIMEOUT: Duration = Duration::from_secs(30);
+
+/// Core and working memory, and what fits the input.
+pub(super) async fn recalled(
+    deps: &TalkDeps,
+    namespace: &Namespace,
+    talk: &TalkCall,
+    input: &Message,
+) -> Result<(Vec<MemoryBlock>, Vec<String>), Outcome> {
+    let owner = MemoryOwner { namespace: namespace.clone(), agent_id: talk.agent.clone() };
+    let tiers = vec![rows::MemoryTier::Core, rows::MemoryTier::Working];
+    let filter = MemoryFilter { tiers, ..MemoryFilter::default() };
+    let query = MemoryListQuery { filter, after: None, limit: MEMORY_PAGE_MAX };
+    let page = stored(|| deps.memories.list(&owner, &query)).await?;
+    let chosen = blocks::select(&page.rows);
+    let core = chosen.core.into_iter().map(|block| (MemoryTier::Core, block));
+    let working = chosen.working.into_iter().map(|block| (MemoryTier::Working, block));
+    let blocks = core.chain(working).map(|(tier, block)| MemoryBlock::new(tier, block.title, block.content)).collect();
+    Ok((blocks, found(deps, &owner, talk, input).await?))
+}
+
+async fn found(
+    deps: &TalkDeps,
+    owner: &MemoryOwner,
+    talk: &TalkCall,
+    input: &Message,
+) -> Result<Vec<String>, Outcome> {
+    let text: String = input.text.iter().flat_map(|text| text.chars()).take(QUERY_CHARS_MAX).collect();
+    let asked = json!({"query": text, "limit": FOUND_MAX, "tiers": ["archival"], "min_relevance": RELEVANCE_MIN});
+    // A text without a word finds nothing.
+    let Ok(search) = MemorySearch::check(&asked) else { return Ok(Vec::new()) };
+    let search = || recall::search(deps.memories.as_ref(), deps.embedder.as_ref(), owner, search.clone());
+    let recalled = stored(search).await?;
+    if let Some(failure) = recalled.not_embedded {
+        tracing::warn!(%failure, "an input could not be embedded; memories are found by words alone");
+    }
+    // What was said here is in the context already.
+    let here = json!(talk.conversation);
+    let others = recalled.value.hits.into_iter().filter(|hit| hit.memory.metadata.get("conversation_id") != Some(&here));
+    Ok(others.map(|hit| hit.memory.content).filter(|text| !text.is_empty()).collect())
+}
+
+/// Notes what a completed turn was about. Failing never fails the turn.
+pub(super) async fn extract(deps: &TalkDeps, namespace: &Namespace, talk: &TalkCall) -> Outcome {
+    let mut failure = None;
+    for attempt in 1..=ATTEMPTS {
+        match tokio::time::timeout(TIMEOUT, remember(deps, namespace, talk)).await {
+            Ok(Ok(written)) => return Outcome::Ok(json!({ "written": written })),
+            Ok(Err(failed)) => failure = Some(failed.to_string()),
+            Err(_) => failure = Some("it took longer than 30 s".to_owned()),
+        }
+        if attempt < ATTEMPTS {
+            tokio::time::sleep(Duration::from_millis(FIRST_WAIT_MS << (attempt - 1))).await;
+        }
+    }
+    let message = failure.unwrap_or_default();
+    tracing::warn!(turn = %talk.turn, %message, "memories of a turn could not be extracted");
+    Outcome::Failed(EffectFailure { code: Code::StepFailed, message, retriable: false, may_have_happened: true })
+}
+
+async fn remember(deps: &TalkDeps, namespace: &Namespace, talk: &TalkCall) -> Result<u32, Failure> {
+    let said = said(deps, namespace, talk).await?;
+    let Some(text) = note(&said) else { return Ok(0) };
+    let owner = MemoryOwner { namespace: namespace.clone(), agent_id: talk.agent.clone() };
+    let body = json!({"content": text, "type": "turn", "significance": TURN_SIGNIFICANCE,
+                      "metadata": {"conversation_id": talk.conversation, "turn_id": talk.turn}});
+    let write = MemoryWrite::check(&body).map_err(|problems| {
+        Failure::internal(problems.iter().map(|one| format!("{}: {}", one.field, one.message)).collect::<String>())
+    })?;
+    // The turn's id: extracting twice is writing once.
+    let id = MemoryId::parse(talk.turn.as_str()).map_err(|error| Failure::internal(error.to_string()))?;
+    recall::write(deps.memories.as_ref(), deps.embedder.as_ref(), &owner, write, id).await?;
+    Ok(1)
+}
+
+/// The messages of the turn, and the one that started it.
+async fn said(deps: &TalkDeps, namespace: &Namespace, talk: &TalkCall) -> Result<Vec<Message>, Failure> {
+    let turn = deps.conversations.turn(namespace, &talk.turn).await?;
+    let query = LogQuery {
+        namespace: namespace.clone(),
+        conversation_id: talk.conversation.clone(),
+        kinds: vec![LogKind::Message],
+        turn_id: None,
+        after: 0,
+        before: None,
+        since_ms: None,
+        descending: true,
+        limit: 100,
+        bytes: PAGE_BYTES_MAX,
+    };
+    let rows = deps.conversations.log(&query).await?;
+    let input = turn.map(|turn| turn.input_message_id);
+    let messages = rows.iter().rev().filter_map(|row| row.record.body.to::<Message>().ok());
+    let is_ours = |message: &Message| {
+        message.turn_id.as_ref() == Some(&talk.turn) || input.as_ref() == Some(&message.message_id)
+    };
+    Ok(messages.filter(is_ours).collect())
+}
+
+/// What was asked, and what was answered last; nothing if either is missing.
+fn note(said: &[Message]) -> Option<String> {
+    let clip = |message: &Message| -> Option<String> {
+        Some(message.text.as_ref()?.chars().take(SAID_CHARS_MAX).collect()).filter(|text: &String| !text.is_empty())
+    };
+    let asked = said.iter().find(|message| message.sender_type == SenderType::User).and_then(clip)?;
+    let answered = said.iter().rev().find(|message| message.sender_type == SenderType::Agent).and_then(clip)?;
+    Some(format!("Asked: {asked}\nAnswered: {answered}"))
+}
