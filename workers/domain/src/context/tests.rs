@@ -32,9 +32,10 @@ pub fn conversation(script: &str) -> Vec<ConversationMessage> {
             's' => NewMessage::system(text),
             'a' => NewMessage::assistant(text),
             'c' => NewMessage::from(Message::new(Role::Assistant, vec![Part::text(text), call(&format!("k{n}"))])),
-            't' => {
-                NewMessage::from(Message::new(Role::Tool, vec![Part::tool_result(format!("k{}", n.wrapping_sub(1)), text, false)]))
-            }
+            't' => NewMessage::from(Message::new(
+                Role::Tool,
+                vec![Part::tool_result(format!("k{}", n.wrapping_sub(1)), text, false)],
+            )),
             'n' => NewMessage { kind: MessageKind::Status, ..NewMessage::new(MessageRole::Other, text) },
             other => panic!("{other}"),
         };

@@ -83,8 +83,8 @@ impl Moniker for Converse {
             }
         } else if let Some(arrival) = input.arrival {
             took_arrival = true;
-            if let Err(refused) = arrived(&mut step, input, &conversation, arrival) {
-                return refused;
+            if let Some((code, message)) = arrived(&mut step, input, &conversation, arrival) {
+                return Decision::Refuse { code, message };
             }
         } else {
             return waiting(&step.state);
@@ -121,22 +121,23 @@ fn waiting(state: &TalkState) -> Decision {
     if waits { Decision::AwaitOperation } else { Decision::AwaitInput }
 }
 
+/// Takes what came; or says why it makes no sense.
 fn arrived(
     step: &mut Applying,
     input: &StepInput<'_>,
     conversation: &ConversationId,
     arrival: &Arrival,
-) -> Result<(), Decision> {
+) -> Option<(Code, String)> {
     if arrival.kind == ArrivalKind::Input {
         let place = start::Place { conversation, session: &input.session.session_id, agent: input.agent };
         let decisions = start::plan(&place, arrival);
         let is_known = |decision: &TurnDecision| matches!(decision, TurnDecision::StartTurn { turn, .. } if step.state.lane(&turn.turn_id).is_some());
         if decisions.iter().any(is_known) {
             let message = "a turn with this id is active already; leave turn_id out".to_owned();
-            return Err(Decision::Refuse { code: Code::InvalidRequest, message });
+            return Some((Code::InvalidRequest, message));
         }
         step.apply(decisions);
-        return Ok(());
+        return None;
     }
     let known = |named: &str| {
         let opens = step.state.lanes.iter().flat_map(|lane| &lane.open);
@@ -146,10 +147,10 @@ fn arrived(
     };
     let Some(ended) = results::read(&arrival.payload, known) else {
         let message = "no turn of this session waits for that operation; the first result has won".to_owned();
-        return Err(Decision::Refuse { code: Code::NoOpenOperation, message });
+        return Some((Code::NoOpenOperation, message));
     };
     settle(step, &ended);
-    Ok(())
+    None
 }
 
 /// Takes a result out of the open work of its lane, and goes on.

@@ -283,5 +283,10 @@ fn guidance_of(action: &Action) -> Value {
 
 fn arrival_of(action: &Action) -> Arrival {
     let kind = if action.kind == ActionType::ToolResult { ArrivalKind::ToolResult } else { ArrivalKind::Input };
-    Arrival { action_id: action.action_id.clone(), kind, payload: action.payload.to_value(), accepted_at_ms: action.accepted_at_ms }
+    Arrival {
+        action_id: action.action_id.clone(),
+        kind,
+        payload: action.payload.to_value(),
+        accepted_at_ms: action.accepted_at_ms,
+    }
 }

@@ -54,12 +54,7 @@ pub(super) async fn recalled(
     Ok((blocks, found(deps, &owner, talk, input).await?))
 }
 
-async fn found(
-    deps: &TalkDeps,
-    owner: &MemoryOwner,
-    talk: &TalkCall,
-    input: &Message,
-) -> Result<Vec<String>, Outcome> {
+async fn found(deps: &TalkDeps, owner: &MemoryOwner, talk: &TalkCall, input: &Message) -> Result<Vec<String>, Outcome> {
     let text: String = input.text.iter().flat_map(|text| text.chars()).take(QUERY_CHARS_MAX).collect();
     let asked = json!({"query": text, "limit": FOUND_MAX, "tiers": ["archival"], "min_relevance": RELEVANCE_MIN});
     // A text without a word finds nothing.
@@ -71,7 +66,8 @@ async fn found(
     }
     // What was said here is in the context already.
     let here = json!(talk.conversation);
-    let others = recalled.value.hits.into_iter().filter(|hit| hit.memory.metadata.get("conversation_id") != Some(&here));
+    let others =
+        recalled.value.hits.into_iter().filter(|hit| hit.memory.metadata.get("conversation_id") != Some(&here));
     Ok(others.map(|hit| hit.memory.content).filter(|text| !text.is_empty()).collect())
 }
 
@@ -126,9 +122,8 @@ async fn said(deps: &TalkDeps, namespace: &Namespace, talk: &TalkCall) -> Result
     let rows = deps.conversations.log(&query).await?;
     let input = turn.map(|turn| turn.input_message_id);
     let messages = rows.iter().rev().filter_map(|row| row.record.body.to::<Message>().ok());
-    let is_ours = |message: &Message| {
-        message.turn_id.as_ref() == Some(&talk.turn) || input.as_ref() == Some(&message.message_id)
-    };
+    let is_ours =
+        |message: &Message| message.turn_id.as_ref() == Some(&talk.turn) || input.as_ref() == Some(&message.message_id);
     Ok(messages.filter(is_ours).collect())
 }
 
