@@ -45,7 +45,10 @@ pub async fn post(
     };
     let post = post::parse(body, context)?;
     let row = conversations::row(gateway, &post.namespace, &post.conversation_id).await?;
-    change::open(&row)?;
+    let open = change::open(&row);
+    if open.is_err() && !is_repeat(gateway, &post, &fresh).await? {
+        open?;
+    }
     let mut standing = Vec::new();
     for one in chosen(gateway, &post).await? {
         let how = stands(gateway, &post, &one).await?;
@@ -53,7 +56,7 @@ pub async fn post(
     }
     let mut decided = deliver::deliver(&post, standing.clone());
     // A repeat of what was taken is no new message: how its agents stand by now does not matter.
-    if decided.is_err() && post.message.message_id != fresh && said_before(gateway, &post).await? {
+    if decided.is_err() && is_repeat(gateway, &post, &fresh).await? {
         let alive = Standing { status: Some(SessionStatus::Running), takes_input: true, ..Standing::default() };
         decided = deliver::deliver(&post, standing.into_iter().map(|(one, _)| (one, alive)).collect());
     }
@@ -84,8 +87,12 @@ async fn replied_to(gateway: &Gateway, post: &NewPost, id: &MessageId) -> Answer
     })
 }
 
-async fn said_before(gateway: &Gateway, post: &NewPost) -> Answer<bool> {
+/// Whether this very message was taken before. One with a fresh id was not.
+async fn is_repeat(gateway: &Gateway, post: &NewPost, fresh: &MessageId) -> Answer<bool> {
     let id = &post.message.message_id;
+    if id == fresh {
+        return Ok(false);
+    }
     let found = read::message(&*gateway.conversations, &post.namespace, &post.conversation_id, id, None).await?;
     Ok(found.is_some_and(|row| row.record.body.to_value() == post.record.body.to_value()))
 }
