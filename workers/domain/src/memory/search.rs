@@ -98,7 +98,7 @@ impl<'q> Search<'q> {
             let score = weights.score(relevance, candidate.significance);
             ranked.push((Ranked { id: candidate.id, score, relevance }, candidate.updated_at_ms));
         }
-        ranked.sort_by(|a, b| order(a, b));
+        ranked.sort_by(order);
         ranked.truncate(self.query.limit);
         ranked.into_iter().map(|(ranked, _)| ranked).collect()
     }
