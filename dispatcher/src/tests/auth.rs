@@ -56,6 +56,16 @@ fn expected() -> BTreeMap<(&'static str, &'static str), Option<Scope>> {
         "/api/agent-steps",
         "/api/shards",
         "/api/workers",
+        "/api/conversations",
+        "/api/conversations/{id}",
+        "/api/conversations/{id}/participants",
+        "/api/conversations/{id}/messages",
+        "/api/conversations/{id}/turns",
+        "/api/conversations/{id}/events",
+        "/conversations/{id}",
+        "/api/turns/{id}",
+        "/api/turns/{id}/moves",
+        "/api/operations",
         "/metrics",
     ];
     let mut expected: BTreeMap<_, _> = read.iter().map(|path| (("GET", *path), Some(Scope::Read))).collect();
@@ -70,6 +80,10 @@ fn expected() -> BTreeMap<(&'static str, &'static str), Option<Scope>> {
         "/api/sessions/{id}/interrupt",
         "/api/agents/{agent_id}/input",
         "/api/agents/{agent_id}/interrupt",
+        "/api/conversations",
+        "/api/conversations/{id}/participants",
+        "/api/conversations/{id}/messages",
+        "/api/turns/{id}/cancel",
     ] {
         expected.insert(("POST", path), Some(Scope::Act));
     }
@@ -82,6 +96,8 @@ fn expected() -> BTreeMap<(&'static str, &'static str), Option<Scope>> {
         "/api/agents/{agent_id}/resume",
         "/api/agents/{agent_id}/destroy",
         "/api/workers/{id}/drain",
+        "/api/operations/{id}/approve",
+        "/api/operations/{id}/deny",
     ] {
         expected.insert(("POST", path), Some(Scope::Operate));
     }
@@ -96,6 +112,8 @@ fn expected() -> BTreeMap<(&'static str, &'static str), Option<Scope>> {
         expected.insert(("POST", paths[0]), Some(Scope::Operate));
     }
     expected.insert(("POST", "/api/definitions"), Some(Scope::Operate));
+    expected.insert(("PATCH", "/api/conversations/{id}"), Some(Scope::Act));
+    expected.insert(("DELETE", "/api/conversations/{id}/participants/{pid}"), Some(Scope::Act));
     expected
 }
 
@@ -103,6 +121,8 @@ fn method(verb: Verb) -> (&'static str, Method) {
     match verb {
         Verb::Get => ("GET", Method::GET),
         Verb::Post => ("POST", Method::POST),
+        Verb::Patch => ("PATCH", Method::PATCH),
+        Verb::Delete => ("DELETE", Method::DELETE),
     }
 }
 

@@ -176,8 +176,10 @@ fn s_133_the_suite_notices_every_broken_store() {
         Fault::ForgetsUpdates,
         Fault::CreatesOnUpdate,
     ] {
-        let make =
-            async move || -> Arc<dyn ConversationStore> { Arc::new(Broken { inner: MemoryStore::new(), fault }) };
+        let make = async move || {
+            let store: Arc<dyn ConversationStore> = Arc::new(Broken { inner: MemoryStore::new(), fault });
+            store
+        };
         assert!(panics(async move || conversations::suite(&make).await), "{fault:?} is not noticed");
     }
     assert!(panics(async || conversations::durable(&in_memory).await), "a store that forgets is not durable");

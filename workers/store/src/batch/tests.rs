@@ -179,6 +179,7 @@ fn commit_with(session: &str, settled: usize, bytes: usize, events: Vec<EventRec
         settled: (0..settled).map(|n| Settled::ok(format!("a{n}").parse().unwrap())).collect(),
         follow_ups: Vec::new(),
         effects: Vec::new(),
+        talk: Default::default(),
     };
     committing::Call::new(prepare(&WorkerId::parse("w1").unwrap(), vec![commit]).unwrap())
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use domain::effect::{Effect, EffectCall, EffectClass, EffectFailure, Outcome};
+use domain::effect::{Effect, EffectCall, EffectClass, EffectFailure, Outcome, TalkCall, TalkWork};
 use schemas::problem::Code;
 use serde_json::{Value, json};
 
@@ -45,6 +45,7 @@ fn failure(effect: &Effect, retriable: bool) -> Outcome {
         Effect::Model(_) => Code::ProviderFailed,
         Effect::HttpPost { .. } => Code::StepFailed,
         Effect::NextDocument { .. } => Code::ReadFailed,
+        Effect::Talk(_) => Code::ProviderFailed,
     };
     Outcome::Failed(EffectFailure {
         code,
@@ -67,6 +68,32 @@ fn answer(call: &EffectCall) -> Value {
         }
         Effect::HttpPost { body, .. } => http_answer(call, body),
         Effect::NextDocument { after, .. } => document(after.as_deref()),
+        Effect::Talk(talk) => talked(talk),
+    }
+}
+
+/// An agent without tools that says which reply of which turn it is.
+fn talked(talk: &TalkCall) -> Value {
+    match &talk.what {
+        TalkWork::Assemble { .. } => json!({
+            "agent_name": talk.agent,
+            "target": "default",
+            "request": {"messages": [{"role": "user", "content": "hello"}]},
+            "tools": [],
+            "constraints": {},
+            "limits": {"max_rounds": 20},
+            "recent_turns": [],
+        }),
+        TalkWork::Chat { number, .. } => json!({
+            "reply": {
+                "parts": [{"type": "text", "text": format!("reply {number} of {}", talk.turn)}],
+                "finish": "stop", "provider": "scripted", "model": "scripted-1", "raw": {},
+            },
+            "agent_name": talk.agent,
+            "tools": [],
+            "constraints": {},
+        }),
+        TalkWork::Extract => json!({"written": 0}),
     }
 }
 
