@@ -42,6 +42,28 @@ const DEFINITIONS: [[&str; 4]; 9] = [
     ],
 ];
 
+/// As [`expected`], of conversations.
+const CONVERSATIONS: [(&str, &str, Scope); 18] = [
+    ("GET", "/api/conversations", Scope::Read),
+    ("GET", "/api/conversations/{id}", Scope::Read),
+    ("GET", "/api/conversations/{id}/participants", Scope::Read),
+    ("GET", "/api/conversations/{id}/messages", Scope::Read),
+    ("GET", "/api/conversations/{id}/turns", Scope::Read),
+    ("GET", "/api/conversations/{id}/events", Scope::Read),
+    ("GET", "/conversations/{id}", Scope::Read),
+    ("GET", "/api/turns/{id}", Scope::Read),
+    ("GET", "/api/turns/{id}/moves", Scope::Read),
+    ("GET", "/api/operations", Scope::Read),
+    ("POST", "/api/conversations", Scope::Act),
+    ("POST", "/api/conversations/{id}/participants", Scope::Act),
+    ("POST", "/api/conversations/{id}/messages", Scope::Act),
+    ("POST", "/api/turns/{id}/cancel", Scope::Act),
+    ("POST", "/api/operations/{id}/approve", Scope::Operate),
+    ("POST", "/api/operations/{id}/deny", Scope::Operate),
+    ("PATCH", "/api/conversations/{id}", Scope::Act),
+    ("DELETE", "/api/conversations/{id}/participants/{pid}", Scope::Act),
+];
+
 /// What each route must ask for; written down apart from the table that it checks.
 fn expected() -> BTreeMap<(&'static str, &'static str), Option<Scope>> {
     let read = [
@@ -56,16 +78,6 @@ fn expected() -> BTreeMap<(&'static str, &'static str), Option<Scope>> {
         "/api/agent-steps",
         "/api/shards",
         "/api/workers",
-        "/api/conversations",
-        "/api/conversations/{id}",
-        "/api/conversations/{id}/participants",
-        "/api/conversations/{id}/messages",
-        "/api/conversations/{id}/turns",
-        "/api/conversations/{id}/events",
-        "/conversations/{id}",
-        "/api/turns/{id}",
-        "/api/turns/{id}/moves",
-        "/api/operations",
         "/metrics",
     ];
     let mut expected: BTreeMap<_, _> = read.iter().map(|path| (("GET", *path), Some(Scope::Read))).collect();
@@ -80,10 +92,6 @@ fn expected() -> BTreeMap<(&'static str, &'static str), Option<Scope>> {
         "/api/sessions/{id}/interrupt",
         "/api/agents/{agent_id}/input",
         "/api/agents/{agent_id}/interrupt",
-        "/api/conversations",
-        "/api/conversations/{id}/participants",
-        "/api/conversations/{id}/messages",
-        "/api/turns/{id}/cancel",
     ] {
         expected.insert(("POST", path), Some(Scope::Act));
     }
@@ -96,8 +104,6 @@ fn expected() -> BTreeMap<(&'static str, &'static str), Option<Scope>> {
         "/api/agents/{agent_id}/resume",
         "/api/agents/{agent_id}/destroy",
         "/api/workers/{id}/drain",
-        "/api/operations/{id}/approve",
-        "/api/operations/{id}/deny",
     ] {
         expected.insert(("POST", path), Some(Scope::Operate));
     }
@@ -112,8 +118,7 @@ fn expected() -> BTreeMap<(&'static str, &'static str), Option<Scope>> {
         expected.insert(("POST", paths[0]), Some(Scope::Operate));
     }
     expected.insert(("POST", "/api/definitions"), Some(Scope::Operate));
-    expected.insert(("PATCH", "/api/conversations/{id}"), Some(Scope::Act));
-    expected.insert(("DELETE", "/api/conversations/{id}/participants/{pid}"), Some(Scope::Act));
+    expected.extend(CONVERSATIONS.iter().map(|(verb, path, scope)| ((*verb, *path), Some(*scope))));
     expected
 }
 

@@ -75,7 +75,11 @@ async fn a_repeat_changes_nothing_and_another_message_is_refused() {
     world.patch("/api/conversations/c1", json!({"status": "completed"})).await;
     let late = json!({"text": "hello", "message_id": "m1", "busy": "reject"});
     let late = world.post(PATH, late).await;
-    assert_eq!((late.status, &late.json()["offset"]), (StatusCode::ACCEPTED, &first["offset"]), "also when it is closed by now");
+    assert_eq!(
+        (late.status, &late.json()["offset"]),
+        (StatusCode::ACCEPTED, &first["offset"]),
+        "also when it is closed by now"
+    );
 }
 
 #[tokio::test(start_paused = true)]
