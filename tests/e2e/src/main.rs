@@ -8,4 +8,5 @@ mod kill;
 mod outside;
 mod rejected;
 mod scenario;
+mod talk;
 mod traces;
