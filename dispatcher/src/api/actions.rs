@@ -75,18 +75,27 @@ async fn tool_result(
     body: JsonBody,
 ) -> AcceptedAnswer {
     let mut whole = lift::whole(ActionType::ToolResult, Target::InBody, Some(body.required()?))?;
-    name_after_operation(&mut whole, &headers);
-    submit::submit(&gateway, &caller, &headers, &whole).await
+    let named = name_after_operation(&mut whole, &headers);
+    let answer = submit::submit(&gateway, &caller, &headers, &whole).await;
+    match (answer, named) {
+        // The id that conflicts is not the caller's: what it stands for is.
+        (Err(refused), Some(id)) if refused.0.code == Code::ActionConflict => {
+            let detail =
+                format!("{id} has another result already. The first one counts, and later ones change nothing.");
+            Err(Refused::new(Code::NoOpenOperation, detail))
+        }
+        (answer, _) => answer,
+    }
 }
 
 /// An operation has one end: a result without an id of its own gets the one that any end of this
-/// operation has, so that sending it again is answered alike.
-fn name_after_operation(whole: &mut Value, headers: &HeaderMap) {
+/// operation has, so that sending it again is answered alike. Returns the operation if it was so named.
+fn name_after_operation(whole: &mut Value, headers: &HeaderMap) -> Option<OperationId> {
     let has_id = whole.get("action_id").is_some_and(|id| !id.is_null()) || headers.contains_key(KEY_HEADER.0);
     let operation = whole["payload"]["operation_id"].as_str().and_then(|id| OperationId::parse(id).ok());
-    if let (false, Some(id)) = (has_id, operation) {
-        whole["action_id"] = result_id(&id).as_str().into();
-    }
+    let id = operation.filter(|_| !has_id)?;
+    whole["action_id"] = result_id(&id).as_str().into();
+    Some(id)
 }
 
 async fn one(State(gateway): State<Gateway>, caller: Caller, PathId(id): PathId<ActionId>) -> Answer<Json<ActionView>> {

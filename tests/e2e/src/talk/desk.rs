@@ -8,25 +8,32 @@ use crate::harness::{Harness, wait};
 /// An agent `ben` with the tools `look` (at once), `slow` (in the background), `pay` (after a yes) and
 /// `ask_dev` (another agent), and the agent `dev`.
 fn definitions() -> Vec<Value> {
+    let item = |kind: &str, definition: Value| json!({"kind": kind, "definition": definition});
     let action = |id: &str, config: Value| {
         json!({"kind": "action_def", "definition": {"id": id, "name": id, "library_id": "desk", "kind": "mock",
             "operation": "return", "config": config, "effect_class": "pure"}})
     };
     let task = |id: &str, action: &str| {
-        json!({"kind": "task", "id": id, "name": id, "library_id": "desk",
-            "steps": [{"ref": "s", "action_def_id": action}]})
+        item(
+            "task",
+            json!({"id": id, "name": id, "library_id": "desk",
+            "steps": [{"ref": "s", "action_def_id": action}]}),
+        )
     };
     let tool = |id: &str, target: &str, more: Value| {
-        let mut tool = json!({"kind": "tool", "id": id, "name": id, "description": id, "library_id": "desk",
+        let mut tool = json!({"id": id, "name": id, "description": id, "library_id": "desk",
             "input_schema": {"type": "object"}, "target_type": "task", "target_id": target, "effect_class": "pure"});
         tool.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
-        tool
+        item("tool", tool)
     };
     vec![
-        json!({"kind": "library", "id": "desk", "name": "Desk"}),
-        json!({"kind": "project", "id": "p1", "name": "P1"}),
-        json!({"kind": "model_profile", "id": "everyday", "name": "Everyday", "provider": "scripted",
+        item("library", json!({"id": "desk", "name": "Desk"})),
+        item("project", json!({"id": "p1", "name": "P1"})),
+        item(
+            "model_profile",
+            json!({"id": "everyday", "name": "Everyday", "provider": "scripted",
             "model_id": "scripted"}),
+        ),
         action("mock-look", json!({"output": {"found": 42}})),
         action("mock-slow", json!({"output": {"built": true}, "delay_ms": {"min": 300, "max": 300}})),
         task("look-task", "mock-look"),
@@ -35,13 +42,22 @@ fn definitions() -> Vec<Value> {
         tool("slow", "slow-task", json!({"async": true})),
         tool("pay", "look-task", json!({"requires_approval": {"expires_s": 60}})),
         tool("ask_dev", "dev", json!({"target_type": "agent"})),
-        json!({"kind": "persona", "id": "helper", "name": "Helper", "library_id": "desk",
+        item(
+            "persona",
+            json!({"id": "helper", "name": "Helper", "library_id": "desk",
             "system_prompt": "You help.", "model_profile_id": "everyday",
             "tool_ids": ["look", "slow", "pay", "ask_dev"]}),
-        json!({"kind": "agent", "id": "ben", "name": "Ben", "project_ids": ["p1"],
+        ),
+        item(
+            "agent",
+            json!({"id": "ben", "name": "Ben", "project_ids": ["p1"],
             "persona_ref": {"persona_id": "helper", "library_id": "desk"}}),
-        json!({"kind": "agent", "id": "dev", "name": "Dev", "project_ids": ["p1"],
+        ),
+        item(
+            "agent",
+            json!({"id": "dev", "name": "Dev", "project_ids": ["p1"],
             "persona_inline": {"system_prompt": "You develop.", "model_profile_id": "everyday"}}),
+        ),
     ]
 }
 
@@ -70,7 +86,7 @@ pub async fn open() -> Harness {
     // The script is read again at each start.
     let kept = folder.keep();
     assert!(kept.is_dir());
-    let answer = fleet.post("/api/definitions", &json!({ "definitions": definitions() })).await;
+    let answer = fleet.post("/api/definitions", &json!(definitions())).await;
     assert!(answer.status.is_success(), "{answer:?}");
     fleet
 }

@@ -153,5 +153,6 @@ async fn a_process_that_tells_and_listens_hears_its_news_once() {
     }
     assert_eq!(pieces(&mut heard, 2).await, [piece(0), piece(1), piece(2)]);
     let more = tokio::time::timeout(std::time::Duration::from_millis(500), heard.next()).await;
-    assert!(more.is_err(), "the broker brings nothing a second time: {more:?}");
+    // That something may have been missed is no news a second time.
+    assert!(!matches!(more, Ok(Some(_))), "the broker brings nothing a second time: {more:?}");
 }
