@@ -1,6 +1,7 @@
 //! The socket itself: slow clients are sent away, and a stop waits for open requests.
 
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
@@ -9,15 +10,19 @@ use host::tasks::Tasks;
 use schemas::limits::HEADER_READ_MS_MAX;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{Notify, oneshot};
 use tokio::time::Instant;
 
 use crate::serve;
 
 const LIMIT: Duration = Duration::from_millis(HEADER_READ_MS_MAX);
 
-/// A router of one slow route, behind the real socket.
-async fn start(tasks: &Tasks) -> SocketAddr {
-    let slow = get(|| async {
+/// A router of one quick and one slow route, behind the real socket. Tells when the slow one begins.
+async fn start(tasks: &Tasks) -> (SocketAddr, Arc<Notify>) {
+    let began = Arc::new(Notify::new());
+    let begins = began.clone();
+    let slow = get(move || async move {
+        begins.notify_one();
         tokio::time::sleep(2 * LIMIT).await;
         "done"
     });
@@ -25,7 +30,15 @@ async fn start(tasks: &Tasks) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     serve(listener, app, tasks);
-    address
+    (address, began)
+}
+
+/// A paused clock runs ahead whenever all wait for the network; while this is held, it stands, and
+/// moves only when it is told to.
+fn hold_the_clock() -> oneshot::Sender<()> {
+    let (release, held) = oneshot::channel();
+    tokio::task::spawn_blocking(move || held.blocking_recv());
+    release
 }
 
 /// Sends `bytes` one by one, a second apart, until the connection is closed; returns how long it stood.
@@ -40,8 +53,9 @@ async fn drip(address: SocketAddr, bytes: &[u8]) -> Duration {
         {
             break;
         }
-        if let Ok(Ok(0) | Err(_)) = tokio::time::timeout(Duration::from_secs(1), stream.read(&mut answer)).await {
-            break;
+        match tokio::time::timeout(Duration::from_secs(1), stream.read(&mut answer)).await {
+            Ok(Ok(0) | Err(_)) => break,
+            Ok(Ok(_)) | Err(_) => {}
         }
     }
     started.elapsed()
@@ -50,7 +64,7 @@ async fn drip(address: SocketAddr, bytes: &[u8]) -> Duration {
 #[tokio::test(start_paused = true)]
 async fn a_head_that_never_ends_is_cut_off() {
     let tasks = Tasks::new();
-    let address = start(&tasks).await;
+    let (address, _) = start(&tasks).await;
     // Nothing at all; then a head that grows by a byte a second.
     for bytes in [&b""[..], b"GET /now HTTP/1.1\r\nx-slow: aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"] {
         let stood = drip(address, bytes).await;
@@ -58,44 +72,51 @@ async fn a_head_that_never_ends_is_cut_off() {
     }
 }
 
+async fn ask(stream: &mut TcpStream, rest: &[u8]) -> String {
+    stream.write_all(rest).await.unwrap();
+    let mut answer = [0; 4096];
+    let read = stream.read(&mut answer).await.unwrap();
+    String::from_utf8_lossy(&answer[..read]).into_owned()
+}
+
 #[tokio::test(start_paused = true)]
-async fn a_client_that_takes_half_of_the_time_is_answered() {
+async fn a_client_that_stays_within_the_bound_is_answered() {
     let tasks = Tasks::new();
-    let mut stream = TcpStream::connect(start(&tasks).await).await.unwrap();
-    // While this waits, the paused clock does not run ahead of the sockets by itself.
-    let (done, held) = std::sync::mpsc::channel::<()>();
-    let hold = tokio::task::spawn_blocking(move || held.recv().is_err());
-    for _ in 0..2 {
-        // Twice on one connection: the bound is on each head, not on the connection.
+    let clock = hold_the_clock();
+    let mut stream = TcpStream::connect(start(&tasks).await.0).await.unwrap();
+    let first = ask(&mut stream, b"GET /now HTTP/1.1\r\nhost: here\r\n\r\n").await;
+    assert!(first.starts_with("HTTP/1.1 200") && first.ends_with("now"), "{first}");
+    // The bound is on each head, not on the connection: several times it in all.
+    for _ in 0..3 {
+        tokio::time::advance(LIMIT / 3).await;
         stream.write_all(b"GET /now HTTP/1.1\r\n").await.unwrap();
-        tokio::time::advance(LIMIT / 2).await;
-        stream.write_all(b"host: here\r\n\r\n").await.unwrap();
-        let mut answer = [0; 4096];
-        let read = stream.read(&mut answer).await.unwrap();
-        let answer = String::from_utf8_lossy(&answer[..read]).into_owned();
+        tokio::time::advance(LIMIT / 3).await;
+        let answer = ask(&mut stream, b"host: here\r\n\r\n").await;
         assert!(answer.starts_with("HTTP/1.1 200") && answer.ends_with("now"), "{answer}");
     }
-    drop(done);
-    assert!(hold.await.unwrap());
+    drop(clock);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_stop_waits_for_open_requests_and_lets_nobody_else_in() {
     let tasks = Tasks::new();
-    let address = start(&tasks).await;
+    let clock = hold_the_clock();
+    let (address, began) = start(&tasks).await;
     let mut idle = TcpStream::connect(address).await.unwrap();
     let mut stream = TcpStream::connect(address).await.unwrap();
-    // Longer than a head may take: a request that is being answered has no such bound.
     stream.write_all(b"GET /slow HTTP/1.1\r\nhost: here\r\n\r\n").await.unwrap();
-    tokio::time::sleep(LIMIT / 2).await;
+    began.notified().await;
     let stopping = tokio::spawn({
         let tasks = tasks.clone();
         async move { tasks.shut_down(4 * LIMIT).await }
     });
+    assert_eq!(idle.read(&mut [0; 8]).await.unwrap_or(0), 0, "who asks for nothing is sent away");
+    assert!(TcpStream::connect(address).await.is_err(), "nobody else is let in");
+    // Longer than a head may take: a request that is being answered has no such bound.
+    tokio::time::advance(2 * LIMIT).await;
     let mut answer = String::new();
     stream.read_to_string(&mut answer).await.unwrap();
     assert!(answer.starts_with("HTTP/1.1 200") && answer.ends_with("done"), "{answer}");
     assert!(stopping.await.unwrap(), "the stop is done with the last request");
-    assert_eq!(idle.read(&mut [0; 8]).await.unwrap_or(0), 0, "who asks for nothing is sent away");
-    assert!(TcpStream::connect(address).await.is_err());
+    drop(clock);
 }

@@ -14,15 +14,15 @@ async fn tls_is_spoken_and_only_to_who_can_show_a_right_certificate() {
     let (url, stranger) = (server.told("POSTGRES_TLS_URL"), server.told("TLS_STRANGER"));
     let fresh = fresh_url_on(&url).await;
     let store = open(&fresh).await;
+    let ports = Ports::of(store.clone());
+    let row = ports.created("s1", "agent").await;
+    ports.step(&worker("w1"), &row.key, 3).await;
+    assert_eq!(ports.row(&row.key).await.head.steps, 3);
     let mut connection = PgConnection::connect(&url).await.expect("a connection");
     let how = "SELECT count(*) FILTER (WHERE s.ssl), count(*) FROM pg_stat_activity AS a
         JOIN pg_stat_ssl AS s USING (pid) WHERE a.backend_type = 'client backend' AND a.pid <> pg_backend_pid()";
     let (encrypted, all): (i64, i64) = sqlx::query_as(how).fetch_one(&mut connection).await.expect("a row");
     assert!(encrypted > 0 && encrypted == all, "{encrypted} of {all} connections are encrypted");
-    let ports = Ports::of(store.clone());
-    let row = ports.created("s1", "agent").await;
-    ports.step(&worker("w1"), &row.key, 3).await;
-    assert_eq!(ports.row(&row.key).await.head.steps, 3);
     store.close().await;
 
     let (address, ca) = url.split_once("sslrootcert=").expect("ops/services names the authority");
