@@ -80,9 +80,9 @@ async fn chosen(gateway: &Gateway, post: &NewPost) -> Answer<Vec<Addressee>> {
 }
 
 async fn replied_to(gateway: &Gateway, post: &NewPost, id: &MessageId) -> Answer<Message> {
-    let found = read::message(&*gateway.conversations, &post.namespace, &post.conversation_id, id, None).await?;
+    let found = read::message(&*gateway.conversations, &post.namespace, &post.conversation_id, id).await?;
     found.and_then(|row| row.record.body.to::<Message>().ok()).ok_or_else(|| {
-        let what = format!("{id} is no message of this conversation, or lies too far back; leave it out");
+        let what = format!("{id} is no message of this conversation; leave it out");
         Refused::field("reply_to_message_id", what)
     })
 }
@@ -93,7 +93,7 @@ async fn is_repeat(gateway: &Gateway, post: &NewPost, fresh: &MessageId) -> Answ
     if id == fresh {
         return Ok(false);
     }
-    let found = read::message(&*gateway.conversations, &post.namespace, &post.conversation_id, id, None).await?;
+    let found = read::message(&*gateway.conversations, &post.namespace, &post.conversation_id, id).await?;
     Ok(found.is_some_and(|row| row.record.body.to_value() == post.record.body.to_value()))
 }
 

@@ -233,8 +233,6 @@ pub const RECIPIENTS_MAX: usize = 64;
 pub const RESPONDERS_MAX: usize = 64;
 /// Parts of a message.
 pub const CONTENT_PARTS_MAX: usize = 256;
-/// How far back a message that is replied to may lie, in messages.
-pub const REPLY_REACH_MAX: usize = 4_000;
 /// Active turns of one conversation that a stream follows.
 pub const TURNS_FOLLOWED_MAX: usize = 256;
 const _: () = assert!(RESPONDERS_MAX <= ACCEPT_BATCH_MAX && RECIPIENTS_MAX <= PARTICIPANTS_MAX);

@@ -77,11 +77,8 @@ async fn one(State(gateway): State<Gateway>, caller: Caller, PathId(id): PathId<
     let query = records(&caller.namespace, &turn, OF_TURN);
     let rows = gateway.conversations.log(&query).await?;
     let truncated = has_more(&gateway, &query, &rows).await?;
-    // Its input is older than all of its own records.
-    let before = rows.first().map(|row| row.offset.saturating_add(1));
     let conversations = &*gateway.conversations;
-    let input =
-        read::message(conversations, &caller.namespace, &turn.conversation_id, &turn.input_message_id, before).await?;
+    let input = read::message(conversations, &caller.namespace, &turn.conversation_id, &turn.input_message_id).await?;
     let operations = OperationQuery {
         namespace: caller.namespace.clone(),
         conversation_id: None,

@@ -155,7 +155,7 @@ pub struct TurnPage {
 #[derive(Debug, Clone, Serialize, ToSchema)]
 pub struct TurnDetail {
     pub turn: TurnView,
-    /// What it answers; absent if it lies too far back.
+    /// What it answers; absent if it was no message.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub input: Option<MessageView>,
     /// What it said.
