@@ -1,6 +1,7 @@
 //! The `config` of a conversing session. All of it may be absent: an agent's definition says the
 //! rest, and without one there are defaults.
 
+use schemas::conversation::Busy;
 use schemas::definition::PersonaBody;
 use schemas::json::Json;
 use schemas::limits::{ENTRIES_MAX, NAME_BYTES_MAX, PROMPT_BYTES_MAX};
@@ -34,6 +35,10 @@ pub struct Settings {
     pub recent_turns_limit: Option<u64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_tokens_per_turn: Option<u64>,
+    /// What becomes of a message while a turn is active, unless the message says so itself: the
+    /// gateway reads it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub busy: Option<Busy>,
     /// The session ends with its first turn: how delegated work runs.
     #[serde(default)]
     pub single_turn: bool,
@@ -93,6 +98,7 @@ fn read(config: &mut Config) -> Settings {
         max_moves_per_turn: config.number("max_moves_per_turn", 1, MOVES_MAX),
         recent_turns_limit: config.number("recent_turns_limit", 0, RECENT_TURNS_MAX),
         max_tokens_per_turn: config.number("max_tokens_per_turn", 1, u64::MAX >> 1),
+        busy: config.choice("busy", &Busy::ALL.map(|busy| (busy.as_str(), busy))),
         single_turn: config.flag("single_turn").unwrap_or(false),
         depth: config.number("depth", 0, DEPTH_MAX).unwrap_or(0),
     }
