@@ -53,9 +53,8 @@ async fn drip(address: SocketAddr, bytes: &[u8]) -> Duration {
         {
             break;
         }
-        match tokio::time::timeout(Duration::from_secs(1), stream.read(&mut answer)).await {
-            Ok(Ok(0) | Err(_)) => break,
-            Ok(Ok(_)) | Err(_) => {}
+        if let Ok(Ok(0) | Err(_)) = tokio::time::timeout(Duration::from_secs(1), stream.read(&mut answer)).await {
+            break;
         }
     }
     started.elapsed()
