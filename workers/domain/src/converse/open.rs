@@ -9,7 +9,7 @@ use super::apply::stub;
 use super::decision::TurnDecision;
 use super::state::{Approved, Open};
 use crate::chat::{Message, ToolCall, ToolError, ToolErrorCode, ToolResult};
-use crate::tool::{self, Dispatch, ExecutionContext, Place, ResolvedTool, ToolPlan};
+use crate::tool::{self, Builtin, Dispatch, ExecutionContext, Place, ResolvedTool, ToolPlan};
 
 /// Where the calls come from.
 pub(super) struct Calls<'a> {
@@ -43,6 +43,10 @@ impl Calls<'_> {
     pub fn plan(&self, calls: &[ToolCall]) -> Planned {
         let mut planned = Planned::default();
         for (index, call) in calls.iter().enumerate() {
+            if Builtin::parse(&call.name) == Some(Builtin::CompactContext) {
+                planned.results.push(not_compacted(call));
+                continue;
+            }
             match tool::plan(self.tools, self.constraints, call) {
                 ToolPlan::Refused(result) => planned.results.push(result),
                 ToolPlan::Dispatch(dispatch) => self.task(&mut planned, index, call, *dispatch),
@@ -178,4 +182,10 @@ pub(super) fn denied(call_id: &str, reason: Option<&str>) -> ToolResult {
         None => "a person said no; go on without it".to_owned(),
     };
     ToolResult::failed(call_id, ToolError { code: ToolErrorCode::PermissionDenied, message, retriable: false })
+}
+
+/// Without a compactor nothing is compacted, and nobody fails for it (SPEC A-CMP-04).
+fn not_compacted(call: &ToolCall) -> ToolResult {
+    let message = "compaction is not configured; the context is as it was";
+    ToolResult::ok(call.id.clone(), serde_json::json!({"compacted": false, "message": message}))
 }

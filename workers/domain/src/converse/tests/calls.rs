@@ -181,3 +181,16 @@ fn results_count_once_and_unknown_ones_are_refused() {
     }
     assert!(talk.operations.iter().all(|operation| operation.state == OperationState::Pending));
 }
+
+#[test]
+fn s_93_compaction_that_is_not_configured_says_so_and_fails_nobody() {
+    let mut talk = Bench::new(json!({}));
+    talk.tools = crate::tool::builtins();
+    talk.say("compact yourself");
+    talk.assemble();
+    talk.reply("", &[("c1", "compact_context", json!({}))]);
+    assert!(talk.operations.is_empty() && talk.turn(0).issues.tool_failures == 0);
+    assert!(format!("{:?}", talk.request().messages.last()).contains("not configured"));
+    talk.reply("I cannot.", &[]);
+    assert_eq!(talk.turn(0).status, TurnStatus::Completed);
+}
