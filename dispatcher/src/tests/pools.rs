@@ -72,7 +72,7 @@ async fn a_task_is_claimed_run_and_ended_once() {
     let again = world.post_as(ACT, "/api/tool-results", end(json!(21))).await;
     assert_eq!((again.status, &again.json()["accepted"]), (StatusCode::ACCEPTED, &json!(false)), "{}", again.text);
     let other = world.post_as(ACT, "/api/tool-results", end(json!(22))).await;
-    assert_eq!(other.problem(), "action_conflict");
+    assert_eq!(other.problem(), "no_open_operation");
 }
 
 #[tokio::test(start_paused = true)]
