@@ -8,10 +8,27 @@ use schemas::id::{AgentId, ConversationId, ParticipantId, SessionId};
 use schemas::json::Json;
 use schemas::session::SessionSpec;
 
-use crate::ports::{ConversationChange, Posted};
-
 #[cfg(test)]
 mod tests;
+
+/// Fields that are given replace what is there.
+#[derive(Debug, Clone, Default)]
+pub struct ConversationChange {
+    pub title: Option<String>,
+    pub status: Option<ConversationStatus>,
+    pub tags: Option<Vec<String>>,
+    pub metadata: Option<Json>,
+    pub branch_context: Option<Json>,
+}
+
+/// Why a message is not taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Objection {
+    /// Its id is another one's.
+    Conflict,
+    /// Nothing is said there any more.
+    Closed,
+}
 
 /// Whether something may still be said there.
 pub fn is_closed(status: ConversationStatus) -> bool {
@@ -147,10 +164,10 @@ pub fn later(now_ms: i64, after_ms: u64) -> i64 {
 }
 
 /// What a message meets at its place: another one under its id, or a closed conversation.
-pub fn refusal(known: Option<bool>, status: ConversationStatus) -> Option<Posted> {
+pub fn refusal(known: Option<bool>, status: ConversationStatus) -> Option<Objection> {
     match known {
         Some(true) => None,
-        Some(false) => Some(Posted::Conflict),
-        None => is_closed(status).then_some(Posted::Closed),
+        Some(false) => Some(Objection::Conflict),
+        None => is_closed(status).then_some(Objection::Closed),
     }
 }

@@ -6,10 +6,11 @@ use schemas::conversation::{
     Conversation, ConversationStatus, LogKind, LogRecord, LogRow, Participant, Turn, TurnStatus,
 };
 use schemas::id::{AgentId, ConversationId, Namespace, ParticipantId, SessionId, TurnId, UserId};
-use schemas::json::Json;
 
 use super::ledger::Verdict;
 use crate::failure::Failure;
+pub use crate::talk::ConversationChange;
+use crate::talk::Objection;
 
 /// A page of conversations, newest first (by `created_at_ms`, then id, both descending).
 #[derive(Debug, Clone)]
@@ -65,16 +66,6 @@ pub struct TurnQuery {
     pub limit: usize,
 }
 
-/// Fields that are given replace what is there.
-#[derive(Debug, Clone, Default)]
-pub struct ConversationChange {
-    pub title: Option<String>,
-    pub status: Option<ConversationStatus>,
-    pub tags: Option<Vec<String>>,
-    pub metadata: Option<Json>,
-    pub branch_context: Option<Json>,
-}
-
 /// What became of a write that may find its row there already.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Inserted<T> {
@@ -106,6 +97,15 @@ pub enum Posted {
     Closed,
     /// The message id is there with another body. Nothing was written.
     Conflict,
+}
+
+impl From<Objection> for Posted {
+    fn from(objection: Objection) -> Self {
+        match objection {
+            Objection::Conflict => Self::Conflict,
+            Objection::Closed => Self::Closed,
+        }
+    }
 }
 
 #[async_trait]

@@ -151,7 +151,7 @@ impl Conversations for MemStore {
         let known = rec.log.iter().find(|row| row.record.id == post.record.id).map(|row| &row.record);
         let is_same = known.map(|known| known.kind == post.record.kind && known.body == post.record.body);
         if let Some(refused) = refusal(is_same, rec.conversation.status) {
-            return Ok(refused);
+            return Ok(refused.into());
         }
         let offset = state.append(&place, post.record, now_ms);
         let verdicts = post.actions.into_iter().map(|new| state.accept(new, now_ms, &self.breakages)).collect();

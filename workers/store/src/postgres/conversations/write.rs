@@ -181,7 +181,7 @@ impl Posting<'_> {
         let is_same =
             known.as_ref().map(|row| row.record.kind == post.record.kind && row.record.body == post.record.body);
         if let Some(refused) = refusal(is_same, forum.status) {
-            return Ok(refused);
+            return Ok(refused.into());
         }
         let offset = match known {
             Some(row) => row.offset,
