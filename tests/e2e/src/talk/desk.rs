@@ -22,7 +22,9 @@ fn definitions() -> Vec<Value> {
     };
     let tool = |id: &str, target: &str, more: Value| {
         let mut tool = json!({"id": id, "name": id, "description": id, "library_id": "desk",
-            "input_schema": {"type": "object"}, "target_type": "task", "target_id": target, "effect_class": "pure"});
+            "input_schema": {"type": "object"}, "target_type": "task", "target_id": target, "effect_class": "pure",
+            // The claim of an executor that is killed ends after this time and a grace.
+            "retry": {"timeout_ms": 2_000}});
         tool.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
         item("tool", tool)
     };
