@@ -1,5 +1,5 @@
-//! SIGKILL in the middle of turns: every turn ends, the model is asked once for each recorded reply,
-//! and the transcript has no hole and nothing twice.
+//! SIGKILL in the middle of turns: every turn ends with its answer, no message is there twice, and the
+//! steps are one chain.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -22,7 +22,7 @@ async fn turns_survive_kills_without_a_hole_and_without_a_repeat() {
     converse(&fleet, "ck", &["ben"]).await;
     let texts = ["hello", "use the tool", "do it in the background", "delegate it", "count slowly"];
     let mut turns = Vec::new();
-    for cycle in 0..CYCLES {
+    for _ in 0..CYCLES {
         for _ in 0..2 {
             let text = texts[chance.random_range(0..texts.len())];
             turns.push(say(&fleet, "ck", text).await);
@@ -30,7 +30,6 @@ async fn turns_survive_kills_without_a_hole_and_without_a_repeat() {
         tokio::time::sleep(Duration::from_millis(chance.random_range(0..400))).await;
         fleet.kill();
         fleet.up().await;
-        assert!(cycle < CYCLES);
     }
     for turn in &turns {
         let turn = ended(&fleet, turn).await;

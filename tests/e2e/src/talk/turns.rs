@@ -40,7 +40,7 @@ async fn a_session_that_converses_needs_no_definitions() {
 }
 
 #[tokio::test]
-async fn s50_later_turns_see_what_was_said_before() {
+async fn three_messages_are_three_turns_with_an_answer_each() {
     let fleet = open().await;
     converse(&fleet, "c50", &["ben"]).await;
     for text in ["my name is Ada", "I like tea", "who am I"] {
