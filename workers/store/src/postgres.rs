@@ -1,5 +1,6 @@
-//! PostgreSQL: the store of a fleet. Acceptance and commits gather into batches, each of which is one
-//! transaction on a connection of its own; everything else is single statements on a pool.
+//! PostgreSQL: the store of a fleet. Acceptance, commits, reads of single sessions and the looks of
+//! shards gather into batches, each of which is one transaction on a connection of its own; everything
+//! else is single statements on a pool.
 
 use std::sync::Arc;
 
@@ -16,9 +17,11 @@ mod journal;
 mod leases;
 mod ledger;
 mod link;
+mod lookup;
 mod open;
 mod pool;
 mod rows;
+mod scan;
 mod sessions;
 mod tokens;
 mod writer;
@@ -51,6 +54,9 @@ struct Inner {
     defining: Arc<writer::Writer>,
     accepts: Queue<accept::Call>,
     commits: [Queue<commit::Call>; COMMIT_WRITERS],
+    lookups: Queue<lookup::Call>,
+    pending: Queue<scan::Pending>,
+    due: Queue<scan::Due>,
 }
 
 impl PostgresStore {
@@ -116,7 +122,9 @@ fn statements() -> Vec<(&'static str, &'static str)> {
         journal::SQL,
         leases::SQL,
         ledger::SQL,
+        lookup::SQL,
         open::SQL,
+        scan::SQL,
         sessions::SQL,
         tokens::SQL,
     ]

@@ -1,8 +1,10 @@
 //! Accepting actions: look at what they touch, judge them in order, write the outcome. The same code
-//! serves the gateway's calls and the follow-ups of a commit, each within its own transaction.
+//! serves the gateway's calls and the follow-ups of a commit, each within its own transaction. New
+//! sessions are written without a look first: most of them are new indeed.
 
 mod columns;
 mod sql;
+mod time;
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -10,11 +12,12 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use domain::failure::Failure;
 use domain::ports::Verdict;
-use schemas::action::NewAction;
+use schemas::action::{ActionType, NewAction};
 use schemas::session::SessionStatus;
 use sqlx::PgConnection;
 use sqlx::postgres::PgRow;
 
+use super::failure::is_duplicate;
 use super::pool::Statement;
 use super::rows::{action_row, count, get, id, key, name, opt_id, shard};
 use super::writer::{Trouble, Unit, Writer, begin, commit};
@@ -24,17 +27,20 @@ use crate::batch::Running;
 use crate::judge::{Book, Known};
 #[cfg(test)]
 pub(super) use sql::SQL;
+use time::Time;
 
 /// Runs a batch of calls as one transaction.
 pub(super) fn runner(
     writer: Arc<Writer>,
     shards: u16,
 ) -> impl Fn(Arc<[Call]>, Range<usize>) -> Running<Vec<Verdict>> + Send + Sync + 'static {
+    let time = Arc::new(Time::default());
     move |calls, range| {
-        let writer = writer.clone();
+        let (writer, time) = (writer.clone(), time.clone());
         Box::pin(async move {
             let calls = &calls[range];
-            let batch = Batch { shards, actions: calls.iter().flat_map(|call| &call.actions).collect() };
+            let actions = calls.iter().flat_map(|call| &call.actions).collect();
+            let batch = Batch { shards, actions, time: &time };
             let mut verdicts = writer.run(&batch).await?.into_iter();
             Ok(calls.iter().map(|call| verdicts.by_ref().take(call.actions.len()).collect()).collect())
         })
@@ -44,26 +50,54 @@ pub(super) fn runner(
 struct Batch<'b> {
     shards: u16,
     actions: Vec<&'b NewAction>,
+    time: &'b Time,
 }
 
 #[async_trait]
 impl Unit<Vec<Verdict>> for Batch<'_> {
     async fn run(&self, connection: &mut PgConnection) -> Result<Vec<Verdict>, Trouble> {
+        if let Some(verdicts) = self.create(connection).await? {
+            return Ok(verdicts);
+        }
         begin(connection).await?;
-        let verdicts = accept(connection, self.shards, &self.actions).await?;
+        let (verdicts, now_ms) = accept(connection, self.shards, &self.actions).await?;
         commit(connection).await?;
+        if let Some(now_ms) = now_ms {
+            self.time.told(now_ms);
+        }
         Ok(verdicts)
     }
 }
 
-/// Accepts actions within the transaction of the connection; one verdict each, in order.
+impl Batch<'_> {
+    /// Writes sessions as if none of them were there, in one statement that is a transaction by
+    /// itself. If one is, the statement changes nothing, and `None` says that it takes a look.
+    async fn create(&self, connection: &mut PgConnection) -> Result<Option<Vec<Verdict>>, Trouble> {
+        let Some(now_ms) = self.time.now_ms() else { return Ok(None) };
+        if !self.actions.iter().all(|new| new.kind == ActionType::Create && new.session.is_some()) {
+            return Ok(None);
+        }
+        let mut book = Book::default();
+        let all = self.actions.iter().enumerate();
+        let verdicts = all.map(|(index, new)| book.judge(index, new, now_ms, self.shards)).collect();
+        let query = columns::bind(sqlx::query(sql::WRITE), now_ms, &self.actions, &book, columns::Agents::Unknown);
+        match query.execute(connection).await {
+            Ok(_) => Ok(Some(verdicts)),
+            Err(error) if is_duplicate(&error) => Ok(None),
+            Err(error) => Err(Trouble::Committing(error)),
+        }
+    }
+}
+
+/// Accepts actions within the transaction of the connection; one verdict each, in order, and the
+/// database's time.
 pub(super) async fn accept(
     connection: &mut PgConnection,
     shards: u16,
     batch: &[&NewAction],
-) -> Result<Vec<Verdict>, Trouble> {
+) -> Result<(Vec<Verdict>, Option<i64>), Trouble> {
     if batch.is_empty() {
-        return Ok(Vec::new());
+        return Ok((Vec::new(), None));
     }
     let wanted = Wanted::of(batch);
     let (mut book, now_ms, has_repeats) = read(&find(&wanted).fetch_all(&mut *connection).await?)?;
@@ -77,9 +111,10 @@ pub(super) async fn accept(
     }
     let verdicts = batch.iter().enumerate().map(|(index, new)| book.judge(index, new, now_ms, shards)).collect();
     if !book.entered.is_empty() {
-        columns::bind(sqlx::query(sql::WRITE), now_ms, batch, &book).execute(connection).await?;
+        let query = columns::bind(sqlx::query(sql::WRITE), now_ms, batch, &book, columns::Agents::Known);
+        query.execute(connection).await?;
     }
-    Ok(verdicts)
+    Ok((verdicts, Some(now_ms)))
 }
 
 fn find(wanted: &Wanted<'_>) -> Statement {
