@@ -3,7 +3,8 @@
 
 use super::super::rows::bound;
 
-/// Steps from session to session over the index, however many actions each one has.
+/// Steps from session to session over the index, however many actions each one has. Of a paused
+/// session the first action that counts is looked for: an `EXISTS` might be answered for all of them.
 pub(super) const PENDING: &str = concat!(
     "SELECT j.place, f.namespace, f.session_id
     FROM unnest($1::int4[], $2::int8[], $3::text[], $4::text[], $5::int8[]) WITH ORDINALITY
@@ -27,11 +28,12 @@ pub(super) const PENDING: &str = concat!(
         CROSS JOIN LATERAL (
             SELECT s.status FROM sessions AS s
             WHERE s.namespace = w.namespace AND s.session_id = w.session_id OFFSET 0) AS s
-        WHERE CASE WHEN s.status IN ('paused', 'error') THEN EXISTS (
-                SELECT 1 FROM actions AS a
+        WHERE CASE WHEN s.status IN ('paused', 'error') THEN (
+                SELECT true FROM actions AS a
                 WHERE a.processed_at_ms IS NULL AND a.shard = j.shard AND a.namespace = w.namespace
                     AND a.session_id = w.session_id AND a.lane = 'control'
-                    AND a.accepted_at_ms < (SELECT bound_ms FROM age) AND a.type IN ('pause', 'resume', 'destroy'))
+                    AND a.accepted_at_ms < (SELECT bound_ms FROM age) AND a.type IN ('pause', 'resume', 'destroy')
+                LIMIT 1)
             ELSE (SELECT bound_ms FROM age) > least(
                 (SELECT a.accepted_at_ms FROM actions AS a
                     WHERE a.processed_at_ms IS NULL AND a.shard = j.shard AND a.namespace = w.namespace
