@@ -55,8 +55,8 @@ struct Inner {
     accepts: Queue<accept::Call>,
     commits: [Queue<commit::Call>; COMMIT_WRITERS],
     lookups: Queue<lookup::Call>,
-    pending: Queue<scan::Pending>,
-    due: Queue<scan::Due>,
+    pending: Queue<scan::Call<scan::Pending>>,
+    due: Queue<scan::Call<scan::Due>>,
 }
 
 impl PostgresStore {

@@ -134,7 +134,7 @@ impl Ledger for PostgresStore {
         after: Option<(Namespace, SessionId)>,
         limit: usize,
     ) -> Result<Vec<SessionKey>, Failure> {
-        self.0.pending.call(scan::Pending { shard, older_than_ms, after, limit }).await
+        self.0.pending.call(scan::Call(scan::Pending { shard, older_than_ms, after, limit })).await
     }
 
     async fn mark_published(&self, actions: &[(Namespace, ActionId)]) -> Result<(), Failure> {

@@ -13,6 +13,7 @@ use schemas::id::{Namespace, SessionId, SessionKey, Shard};
 use sqlx::PgConnection;
 use sqlx::postgres::PgRow;
 
+use super::pool::Statement;
 use super::rows::{age, get, key};
 use super::writer::{Trouble, Unit, Writer};
 use crate::batch::{Batched, Running};
@@ -22,12 +23,43 @@ pub(super) use sql::SQL;
 /// Looks of one statement.
 const LOOKS_MAX: usize = 64;
 
+/// A look at one shard.
+pub(super) trait Look: Send + Sync + Sized + 'static {
+    type Found: Send + 'static;
+
+    /// One statement for all; each row says by `place` for which look it is.
+    fn statement(looks: &[Call<Self>]) -> Statement;
+
+    fn read(row: &PgRow) -> Result<Self::Found, Failure>;
+}
+
 /// One call of `Ledger::sessions_with_pending`.
 pub(super) struct Pending {
     pub(super) shard: Shard,
     pub(super) older_than_ms: u64,
     pub(super) after: Option<(Namespace, SessionId)>,
     pub(super) limit: usize,
+}
+
+impl Look for Pending {
+    type Found = SessionKey;
+
+    fn statement(looks: &[Call<Self>]) -> Statement {
+        let after = looks.iter().map(|Call(look)| {
+            look.after.as_ref().map_or(("", ""), |(namespace, session)| (namespace.as_str(), session.as_str()))
+        });
+        let (namespaces, sessions): (Vec<&str>, Vec<&str>) = after.unzip();
+        sqlx::query(sql::PENDING)
+            .bind(column(looks, |look| i32::from(look.shard.0)))
+            .bind(column(looks, |look| age(look.older_than_ms)))
+            .bind(namespaces)
+            .bind(sessions)
+            .bind(column(looks, |look| look.limit as i64))
+    }
+
+    fn read(row: &PgRow) -> Result<SessionKey, Failure> {
+        key(row)
+    }
 }
 
 /// One call of `Sessions::due`.
@@ -38,88 +70,68 @@ pub(super) struct Due {
     pub(super) limit: usize,
 }
 
-impl Batched for Pending {
-    type Answer = Vec<SessionKey>;
-    type Load = usize;
+impl Look for Due {
+    type Found = (i64, SessionKey);
 
-    fn join(&self, load: &mut usize) -> bool {
-        one_more(load)
+    fn statement(looks: &[Call<Self>]) -> Statement {
+        let after = looks.iter().map(|Call(look)| {
+            look.after.as_ref().map_or(("", ""), |(_, key)| (key.namespace.as_str(), key.session_id.as_str()))
+        });
+        let (namespaces, sessions): (Vec<&str>, Vec<&str>) = after.unzip();
+        sqlx::query(sql::DUE)
+            .bind(column(looks, |look| i32::from(look.shard.0)))
+            .bind(column(looks, |look| look.until_ms))
+            .bind(column(looks, |look| look.after.as_ref().map_or(i64::MIN, |(at, _)| *at)))
+            .bind(namespaces)
+            .bind(sessions)
+            .bind(column(looks, |look| look.limit as i64))
+    }
+
+    fn read(row: &PgRow) -> Result<(i64, SessionKey), Failure> {
+        Ok((get(row, "wake_at_ms")?, key(row)?))
     }
 }
 
-impl Batched for Due {
-    type Answer = Vec<(i64, SessionKey)>;
+fn column<L, T>(looks: &[Call<L>], of: impl Fn(&L) -> T) -> Vec<T> {
+    looks.iter().map(|Call(look)| of(look)).collect()
+}
+
+/// A look that waits for the next statement.
+pub(super) struct Call<L>(pub(super) L);
+
+impl<L: Look> Batched for Call<L> {
+    type Answer = Vec<L::Found>;
     type Load = usize;
 
     fn join(&self, load: &mut usize) -> bool {
-        one_more(load)
+        let fits = *load < LOOKS_MAX;
+        *load += usize::from(fits);
+        fits
     }
 }
 
-fn one_more(load: &mut usize) -> bool {
-    let fits = *load < LOOKS_MAX;
-    *load += usize::from(fits);
-    fits
-}
-
-/// Runs a batch of calls as one statement.
-pub(super) fn runner<C>(
+/// Runs a batch of looks as one statement.
+pub(super) fn runner<L: Look>(
     reader: Arc<Writer>,
-) -> impl Fn(Arc<[C]>, Range<usize>) -> Running<C::Answer> + Send + Sync + 'static
-where
-    C: Batched,
-    for<'b> Batch<'b, C>: Unit<Vec<C::Answer>>,
-{
+) -> impl Fn(Arc<[Call<L>]>, Range<usize>) -> Running<Vec<L::Found>> + Send + Sync + 'static {
     move |calls, range| {
         let reader = reader.clone();
         Box::pin(async move { reader.run(&Batch(&calls[range])).await })
     }
 }
 
-pub(super) struct Batch<'b, C>(&'b [C]);
+struct Batch<'b, L>(&'b [Call<L>]);
 
 #[async_trait]
-impl Unit<Vec<Vec<SessionKey>>> for Batch<'_, Pending> {
-    async fn run(&self, connection: &mut PgConnection) -> Result<Vec<Vec<SessionKey>>, Trouble> {
-        let query = sqlx::query(sql::PENDING)
-            .bind(self.column(|call| i32::from(call.shard.0)))
-            .bind(self.column(|call| age(call.older_than_ms)))
-            .bind(self.column(|call| call.after.as_ref().map_or("", |(namespace, _)| namespace.as_str()).to_owned()))
-            .bind(self.column(|call| call.after.as_ref().map_or("", |(_, session)| session.as_str()).to_owned()))
-            .bind(self.column(|call| call.limit as i64));
-        Ok(self.sorted(&query.fetch_all(connection).await?, key)?)
-    }
-}
-
-#[async_trait]
-impl Unit<Vec<Vec<(i64, SessionKey)>>> for Batch<'_, Due> {
-    async fn run(&self, connection: &mut PgConnection) -> Result<Vec<Vec<(i64, SessionKey)>>, Trouble> {
-        let text =
-            |call: &Due, part: fn(&SessionKey) -> &str| call.after.as_ref().map_or("", |(_, key)| part(key)).to_owned();
-        let query = sqlx::query(sql::DUE)
-            .bind(self.column(|call| i32::from(call.shard.0)))
-            .bind(self.column(|call| call.until_ms))
-            .bind(self.column(|call| call.after.as_ref().map_or(i64::MIN, |(at, _)| *at)))
-            .bind(self.column(|call| text(call, |key| key.namespace.as_str())))
-            .bind(self.column(|call| text(call, |key| key.session_id.as_str())))
-            .bind(self.column(|call| call.limit as i64));
-        let due = |row: &PgRow| Ok((get(row, "wake_at_ms")?, key(row)?));
-        Ok(self.sorted(&query.fetch_all(connection).await?, due)?)
-    }
-}
-
-impl<C> Batch<'_, C> {
-    fn column<T>(&self, of: impl Fn(&C) -> T) -> Vec<T> {
-        self.0.iter().map(of).collect()
-    }
-
-    /// The rows of each call, in their order.
-    fn sorted<T>(&self, rows: &[PgRow], read: impl Fn(&PgRow) -> Result<T, Failure>) -> Result<Vec<Vec<T>>, Failure> {
-        let mut found: Vec<Vec<T>> = self.0.iter().map(|_| Vec::new()).collect();
-        for row in rows {
+impl<L: Look> Unit<Vec<Vec<L::Found>>> for Batch<'_, L> {
+    async fn run(&self, connection: &mut PgConnection) -> Result<Vec<Vec<L::Found>>, Trouble> {
+        let rows = L::statement(self.0).fetch_all(connection).await?;
+        let mut found: Vec<Vec<L::Found>> = self.0.iter().map(|_| Vec::new()).collect();
+        for row in &rows {
             let place = usize::try_from(get::<i64>(row, "place")? - 1).ok();
             let list = place.and_then(|place| found.get_mut(place));
-            list.ok_or_else(|| Failure::internal("the database answered for an unknown shard"))?.push(read(row)?);
+            let list = list.ok_or_else(|| Failure::internal("the database answered for an unknown look"))?;
+            list.push(L::read(row)?);
         }
         Ok(found)
     }

@@ -132,7 +132,7 @@ impl Sessions for PostgresStore {
         after: Option<(i64, SessionKey)>,
         limit: usize,
     ) -> Result<Vec<(i64, SessionKey)>, Failure> {
-        self.0.due.call(scan::Due { shard, until_ms, after, limit }).await
+        self.0.due.call(scan::Call(scan::Due { shard, until_ms, after, limit })).await
     }
 
     async fn heads(&self, after: Option<&SessionKey>, limit: usize) -> Result<Vec<(SessionKey, Head)>, Failure> {
