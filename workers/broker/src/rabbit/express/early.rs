@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 
-use schemas::action::Action;
+use schemas::action::{Action, Lane};
 use schemas::id::{ActionId, Namespace, SessionKey};
 
 use super::super::acks::Held;
@@ -17,7 +17,8 @@ const SESSIONS_MAX: usize = 1_024;
 /// Actions that are acknowledged and did not come by the queue yet.
 const SETTLED_MAX: usize = 4_096;
 
-type Id = (Namespace, ActionId);
+/// With the lane, so that consumers share what they know without getting in each other's way.
+type Id = (Lane, Namespace, ActionId);
 
 /// A delivery by the queue.
 #[derive(Debug, PartialEq, Eq)]
@@ -109,7 +110,7 @@ impl Early {
 }
 
 fn id(action: &Action) -> Id {
-    (action.namespace.clone(), action.action_id.clone())
+    (action.lane(), action.namespace.clone(), action.action_id.clone())
 }
 
 /// Actions that consumers of this process have acknowledged before they came by the queue. It
