@@ -3,6 +3,9 @@
 
 use std::time::Duration;
 
+use domain::failure::Failure;
+use futures::StreamExt;
+use futures::stream::FuturesUnordered;
 use host::trace::{self, Stage};
 use schemas::action::Action;
 use schemas::id::{ActionId, Namespace};
@@ -14,6 +17,9 @@ use crate::gateway::Gateway;
 /// Actions on their way to the queue.
 const WAITING_MAX: usize = 4_096;
 const BATCH_MAX: usize = 256;
+/// Batches that wait for the broker's word at a time: what comes meanwhile need not wait for it, and
+/// when much comes, batches grow.
+const FLIGHTS_MAX: usize = 4;
 /// Publications noted in one transaction: each is a write, so they are gathered.
 const NOTES_MAX: usize = 512;
 /// How long a publication may stay unnoted; below the age at which the sweeper publishes again.
@@ -38,23 +44,25 @@ impl Publisher {
 
 /// The publisher's task.
 pub async fn run(gateway: Gateway, mut accepted: mpsc::Receiver<Action>, stop: CancellationToken) {
-    let mut notes = Vec::new();
+    let mut landing = Landing::default();
     let mut batch = Vec::with_capacity(BATCH_MAX);
-    let mut down = false;
+    let mut flights = FuturesUnordered::new();
     let mut flush = tokio::time::interval(NOTE_AFTER);
     flush.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     loop {
         tokio::select! {
             biased;
             () = stop.cancelled() => break,
-            _ = accepted.recv_many(&mut batch, BATCH_MAX) => {
-                publish(&gateway, &batch, &mut notes, &mut down).await;
-                batch.clear();
+            count = accepted.recv_many(&mut batch, BATCH_MAX), if flights.len() < FLIGHTS_MAX => {
+                if count > 0 {
+                    flights.push(publish(&gateway, batch.split_off(0)));
+                }
             }
-            _ = flush.tick(), if !notes.is_empty() => note(&gateway, &mut notes).await,
+            Some((batch, outcome)) = flights.next(), if !flights.is_empty() => landing.land(&gateway, &batch, outcome),
+            _ = flush.tick(), if !landing.notes.is_empty() => note(&gateway, &mut landing.notes).await,
         }
-        if notes.len() >= NOTES_MAX {
-            note(&gateway, &mut notes).await;
+        if landing.notes.len() >= NOTES_MAX {
+            note(&gateway, &mut landing.notes).await;
         }
     }
     // What was accepted before the end need not wait for a sweeper.
@@ -64,29 +72,50 @@ pub async fn run(gateway: Gateway, mut accepted: mpsc::Receiver<Action>, stop: C
         batch.push(action);
     }
     if !batch.is_empty() {
-        publish(&gateway, &batch, &mut notes, &mut down).await;
+        flights.push(publish(&gateway, batch));
     }
-    note(&gateway, &mut notes).await;
+    while let Some((batch, outcome)) = flights.next().await {
+        landing.land(&gateway, &batch, outcome);
+    }
+    note(&gateway, &mut landing.notes).await;
 }
 
-async fn publish(gateway: &Gateway, batch: &[Action], notes: &mut Vec<(Namespace, ActionId)>, down: &mut bool) {
+async fn publish(gateway: &Gateway, batch: Vec<Action>) -> (Vec<Action>, Result<(), Failure>) {
     let begun = trace::begin();
-    match gateway.queue.publish(batch).await {
-        Ok(()) => {
-            for action in batch {
-                let shard = || [("stepfleet.shard", action.shard.to_string())];
-                trace::end(begun, Stage::Publish, &action.namespace, &action.action_id, shard);
-            }
-            if std::mem::take(down) {
-                tracing::info!("the queue takes actions again");
-            }
-            if gateway.queue.is_durable() {
-                notes.extend(batch.iter().map(|action| (action.namespace.clone(), action.action_id.clone())));
-            }
+    let outcome = gateway.queue.publish(&batch).await;
+    if outcome.is_ok() {
+        for action in &batch {
+            let shard = || [("stepfleet.shard", action.shard.to_string())];
+            trace::end(begun, Stage::Publish, &action.namespace, &action.action_id, shard);
         }
-        Err(failure) => {
-            if !std::mem::replace(down, true) {
-                tracing::warn!(error = %failure.message, "the queue does not take actions; workers poll the ledger");
+    }
+    (batch, outcome)
+}
+
+/// What became of batches.
+#[derive(Default)]
+struct Landing {
+    /// Publications that the ledger does not know of yet.
+    notes: Vec<(Namespace, ActionId)>,
+    down: bool,
+}
+
+impl Landing {
+    fn land(&mut self, gateway: &Gateway, batch: &[Action], outcome: Result<(), Failure>) {
+        match outcome {
+            Ok(()) => {
+                if std::mem::take(&mut self.down) {
+                    tracing::info!("the queue takes actions again");
+                }
+                if gateway.queue.is_durable() {
+                    let noted = batch.iter().map(|action| (action.namespace.clone(), action.action_id.clone()));
+                    self.notes.extend(noted);
+                }
+            }
+            Err(failure) => {
+                if !std::mem::replace(&mut self.down, true) {
+                    tracing::warn!(error = %failure.message, "the queue does not take actions; workers poll the ledger");
+                }
             }
         }
     }

@@ -15,6 +15,7 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 pub use await_services::when_ready;
 use domain::ports::Tokens;
+use host::background::Background;
 use host::config::Config;
 use host::metrics::Metrics;
 use host::tasks::Tasks;
@@ -36,6 +37,8 @@ const GATEWAY_GRACE: Duration = Duration::from_secs(5);
 const DRAIN_GRACE: Duration = Duration::from_secs(10);
 /// How long the archivist gets for the batch at hand; what it leaves is durable in the journal.
 const ARCHIVE_GRACE: Duration = Duration::from_secs(10);
+/// Of the archivist: one computes while another waits for a disk.
+const ARCHIVE_THREADS: usize = 2;
 /// Samples of histograms pile up until they are folded.
 const UPKEEP: Duration = Duration::from_secs(5);
 
@@ -57,6 +60,8 @@ pub struct Fleet {
     runner: Option<Runner>,
     executor: Option<Executor>,
     archivist: Option<Archivist>,
+    /// Where the archivist runs: a batch of history computes for longer than a session may wait.
+    _archiving: Option<Background>,
 }
 
 impl Fleet {
@@ -88,9 +93,13 @@ impl Fleet {
             true => Some(Runner::start(runner_deps(&parts, nudge), runner_config(config, &worker, roles)?)),
             false => None,
         };
-        let archivist = roles.archivist.then(|| {
+        let archiving = match roles.archivist {
+            true => Some(Background::start("archivist", ARCHIVE_THREADS).context("threads of the archivist")?),
+            false => None,
+        };
+        let archivist = archiving.as_ref().map(|threads| {
             let deps = archivist_deps(&parts, &worker);
-            Archivist::start(deps, ArchivistConfig::default())
+            threads.within(|| Archivist::start(deps, ArchivistConfig::default()))
         });
         if let Some(listener) = part.listener {
             let deps = gateway_deps(&parts, config, metrics.clone());
@@ -100,7 +109,7 @@ impl Fleet {
         gauges::start(&parts, &tasks);
         time::start(&parts, &tasks);
         tasks.spawn("metrics-upkeep", move |stop| upkeep(metrics, stop));
-        Ok(Self { parts, worker, gateway: roles.gateway, tasks, runner, executor, archivist })
+        Ok(Self { parts, worker, gateway: roles.gateway, tasks, runner, executor, archivist, _archiving: archiving })
     }
 
     pub fn tokens(&self) -> &dyn Tokens {

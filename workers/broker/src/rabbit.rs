@@ -6,8 +6,10 @@ mod acks;
 mod backoff;
 mod consumer;
 mod dead;
+mod express;
 mod fault;
 mod flights;
+mod hand;
 mod lane;
 mod letter;
 mod link;
@@ -31,6 +33,7 @@ use tokio::sync::oneshot;
 
 use consumer::{Consumer, Source};
 use dead::Graveyard;
+use express::Express;
 use lane::LaneTask;
 use link::Link;
 use live::RabbitLive;
@@ -87,6 +90,7 @@ struct RabbitQueue {
     consuming: Link,
     publisher: Publisher,
     graveyard: Graveyard,
+    express: Express,
     troubles: Troubles,
     /// The running consumer of each lane; dropping its sender ends it.
     lanes: Mutex<HashMap<Source, oneshot::Sender<()>>>,
@@ -100,7 +104,8 @@ impl RabbitQueue {
         let troubles = Troubles::default();
         let publisher = Publisher::start(publishing.clone(), settings.shards(), troubles.clone());
         let graveyard = Graveyard::new(consuming.clone(), publisher.clone());
-        Self { publishing, consuming, publisher, graveyard, troubles, lanes: Mutex::default() }
+        let express = Express::start(publishing.clone(), consuming.clone(), troubles.clone());
+        Self { publishing, consuming, publisher, graveyard, express, troubles, lanes: Mutex::default() }
     }
 
     /// Live notices over the same connections.
@@ -116,6 +121,7 @@ impl RabbitQueue {
             publisher: self.publisher.clone(),
             troubles: self.troubles.clone(),
             ends,
+            line: source.is_lane().then(|| self.express.lines().open(source.queue())),
             replaced,
         };
         tokio::spawn(task.run());
@@ -126,7 +132,8 @@ impl RabbitQueue {
 #[async_trait]
 impl Queue for RabbitQueue {
     async fn publish(&self, actions: &[Action]) -> Result<(), Failure> {
-        let messages = actions.iter().map(Message::of).collect::<Result<_, _>>()?;
+        let messages = actions.iter().map(Message::of).collect::<Result<Vec<_>, _>>()?;
+        self.express.send(&messages);
         self.publisher.publish(messages).await
     }
 

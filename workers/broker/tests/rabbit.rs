@@ -2,6 +2,8 @@
 
 #[path = "rabbit/dead.rs"]
 mod dead;
+#[path = "rabbit/express.rs"]
+mod express;
 #[path = "rabbit/faults.rs"]
 mod faults;
 #[path = "rabbit/live.rs"]

@@ -1,6 +1,7 @@
-//! The process around the roles: configuration, telemetry, named tasks, signals, the lock on the
-//! data directory, traces, and probes of the machine.
+//! The process around the roles: configuration, telemetry, named tasks, threads apart, signals, the
+//! lock on the data directory, traces, and probes of the machine.
 
+pub mod background;
 pub mod clock;
 pub mod config;
 pub mod datadir;

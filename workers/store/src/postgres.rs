@@ -1,5 +1,6 @@
-//! PostgreSQL: the store of a fleet. Acceptance and commits gather into batches, each of which is one
-//! transaction on a connection of its own; everything else is single statements on a pool.
+//! PostgreSQL: the store of a fleet. Acceptance, commits, reads of single sessions and the looks of
+//! shards gather into batches, each of which is one transaction on a connection of its own; everything
+//! else is single statements on a pool.
 
 use std::sync::Arc;
 
@@ -18,11 +19,13 @@ mod journal;
 mod leases;
 mod ledger;
 mod link;
+mod lookup;
 mod memories;
 mod open;
 mod operations;
 mod pool;
 mod rows;
+mod scan;
 mod sessions;
 mod talk;
 mod tokens;
@@ -60,6 +63,9 @@ struct Inner {
     remembering: Arc<writer::Writer>,
     accepts: Queue<accept::Call>,
     commits: [Queue<commit::Call>; COMMIT_WRITERS],
+    lookups: Queue<lookup::Call>,
+    pending: Queue<scan::Call<scan::Pending>>,
+    due: Queue<scan::Call<scan::Due>>,
 }
 
 impl PostgresStore {
@@ -120,9 +126,11 @@ fn statements() -> Vec<(&'static str, &'static str)> {
         journal::SQL,
         leases::SQL,
         ledger::SQL,
+        lookup::SQL,
         memories::SQL,
         open::SQL,
         operations::SQL,
+        scan::SQL,
         sessions::SQL,
         talk::SQL,
         tokens::SQL,

@@ -95,7 +95,7 @@ impl Actor {
             Ok(loaded) => loaded,
             Err(exit) => return exit,
         };
-        let in_flight = InFlight::default();
+        let in_flight = InFlight::new();
         let calls = Calls::default();
         let mut live = Live { context: self.context, mailbox: self.mailbox, session, in_flight, calls, in_doubt };
         match live.run().await {

@@ -23,6 +23,7 @@ use crate::runner::Shared;
 use crate::schedule::Schedule;
 use foreign::{Done, Foreigners};
 use lanes::Lanes;
+use scan::Scan;
 
 /// How the task of a shard ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,6 +40,7 @@ pub(crate) struct ShardTask {
     actors: BTreeMap<SessionKey, mpsc::Sender<Mail>>,
     running: JoinSet<(SessionKey, Exit)>,
     schedule: Schedule,
+    scan: Scan,
     control: Lanes,
     work: Lanes,
     foreigners: Foreigners,
@@ -52,6 +54,7 @@ impl ShardTask {
             actors: BTreeMap::new(),
             running: JoinSet::new(),
             schedule: Schedule::default(),
+            scan: Scan::default(),
             control: Lanes::new(context.clone(), Lane::Control),
             work: Lanes::new(context.clone(), Lane::Work),
             foreigners: Foreigners::new(context.clone()),
@@ -85,7 +88,7 @@ impl ShardTask {
         self.control.open();
         self.work.open();
         // Take-over: what the ledger and the timers hold, without waiting for the queue.
-        self.scan(0).await;
+        self.scan.begin(&self.context, 0);
         let mut poll = tokio::time::interval(Duration::from_millis(self.context.shared.config.poll_ms));
         poll.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         poll.reset();
@@ -97,10 +100,11 @@ impl ShardTask {
                 Some(ended) = self.running.join_next() => self.on_exit(ended),
                 done = self.foreigners.done() => self.settle(done).await,
                 () = tokio::time::sleep(due) => self.wake_due(),
+                found = self.scan.found() => self.take_up(found),
                 _ = poll.tick() => {
                     self.control.open();
                     self.work.open();
-                    self.scan(LEDGER_POLL_MS).await;
+                    self.scan.begin(&self.context, LEDGER_POLL_MS);
                 }
                 // Last, so that a flood of work starves nothing above.
                 delivery = self.work.next() => self.deliver(Lane::Work, delivery).await,

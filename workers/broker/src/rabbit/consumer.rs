@@ -10,6 +10,7 @@ use schemas::topology::{QUEUE_INGRESS, shard_queue};
 use tokio::sync::{mpsc, oneshot};
 
 use super::acks::Held;
+use super::express;
 use super::letter;
 use super::publisher::Publisher;
 
@@ -25,6 +26,10 @@ pub(super) enum Source {
 }
 
 impl Source {
+    pub fn is_lane(self) -> bool {
+        matches!(self, Self::Lane(..))
+    }
+
     pub fn queue(self) -> String {
         match self {
             Self::Lane(shard, lane) => shard_queue(shard, lane),
@@ -55,7 +60,8 @@ pub(super) struct Consumer {
 
 impl Consumer {
     pub fn new(source: Source, publisher: Publisher) -> (Self, Ends) {
-        let (delivered, deliveries) = mpsc::channel(usize::from(PREFETCH));
+        // Room for all that can be open, so that the task never waits for the owner.
+        let (delivered, deliveries) = mpsc::channel(usize::from(PREFETCH) + express::OPEN_MAX);
         let (orders, ordered) = mpsc::channel(usize::from(PREFETCH));
         (Self { source, deliveries, orders, publisher }, Ends { deliveries: delivered, orders: ordered })
     }

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use domain::failure::Failure;
-use domain::ports::Delivery;
+use domain::ports::{Content, Delivery};
 use futures::StreamExt;
 use futures::future::BoxFuture;
 use futures::stream::FuturesUnordered;
@@ -15,7 +15,9 @@ use tokio::sync::oneshot;
 use tokio::time::Instant;
 
 use super::acks::{Ack, Acks, Held};
-use super::consumer::{Ends, Order, PREFETCH, Source};
+use super::consumer::{Ends, PREFETCH, Source};
+use super::express::Line;
+use super::hand::Hand;
 use super::link::Link;
 use super::message::{self, BODY_BYTES_MAX};
 use super::publisher::Publisher;
@@ -35,6 +37,8 @@ pub(super) struct LaneTask {
     pub publisher: Publisher,
     pub troubles: Troubles,
     pub ends: Ends,
+    /// Where copies come by express, if any do.
+    pub line: Option<Line>,
     /// Its sender goes when a newer consumer takes the place of this one, if any may.
     pub replaced: Option<oneshot::Receiver<()>>,
 }
@@ -63,13 +67,13 @@ impl LaneTask {
         let end = match self.open(&up.connection).await {
             Ok((channel, consumer)) => {
                 self.troubles.clear(&queue);
-                let mut acks = Acks::default();
-                let end = self.pump(&channel, consumer, &mut acks).await;
+                let mut hand = Hand::new(self.line.take());
+                let end = self.pump(&channel, consumer, &mut hand).await;
                 // What was acknowledged meanwhile must not come again.
                 while let Ok(order) = self.ends.orders.try_recv() {
-                    carry_out(order, &mut acks);
+                    hand.carry_out(order);
                 }
-                let _ = tokio::time::timeout(CLOSE_MAX, close(&channel, &mut acks)).await;
+                let _ = tokio::time::timeout(CLOSE_MAX, close(&channel, &mut hand.acks)).await;
                 end
             }
             Err(failure) => End::Trouble(failure),
@@ -97,7 +101,7 @@ impl LaneTask {
         Ok((channel, consumer))
     }
 
-    async fn pump(&mut self, channel: &Channel, mut consumer: lapin::Consumer, acks: &mut Acks) -> End {
+    async fn pump(&mut self, channel: &Channel, mut consumer: lapin::Consumer, hand: &mut Hand) -> End {
         let mut burials = FuturesUnordered::<Burial>::new();
         let mut orders = Vec::new();
         let mut flush_at = None;
@@ -109,22 +113,29 @@ impl LaneTask {
                     if count == 0 {
                         return End::Left;
                     }
-                    orders.drain(..).for_each(|order| carry_out(order, acks));
+                    orders.drain(..).for_each(|order| hand.carry_out(order));
                 }
                 Some((tag, buried)) = burials.next(), if !burials.is_empty() => match buried {
                     Ok(()) => {
-                        acks.settle(tag);
+                        hand.acks.settle(tag);
                     }
                     Err(failure) => return End::Trouble(failure),
                 },
                 () = tokio::time::sleep_until(flush_at.unwrap_or_else(Instant::now)), if flush_at.is_some() => {
                     flush_at = None;
-                    if let Err(error) = flush(channel, acks).await {
+                    if let Err(error) = flush(channel, &mut hand.acks).await {
                         return end_of(&error);
                     }
                 }
+                copy = hand.copy() => {
+                    if let Some(delivery) = copy
+                        && self.ends.deliveries.try_send(delivery).is_err()
+                    {
+                        return End::Left;
+                    }
+                }
                 delivery = consumer.next() => match delivery {
-                    Some(Ok(delivery)) => match self.take(delivery, acks).await {
+                    Some(Ok(delivery)) => match self.take(delivery, hand).await {
                         Ok(burial) => burials.extend(burial),
                         Err(end) => return end,
                     },
@@ -132,16 +143,16 @@ impl LaneTask {
                     None => return End::Trouble(Failure::unavailable("the broker ended the consumer")),
                 },
             }
-            if acks.waiting() >= GATHER_MAX {
+            if hand.acks.waiting() >= GATHER_MAX {
                 flush_at = Some(Instant::now());
-            } else if acks.waiting() > 0 && flush_at.is_none() {
+            } else if hand.acks.waiting() > 0 && flush_at.is_none() {
                 flush_at = Some(Instant::now() + GATHER);
             }
         }
     }
 
     /// Hands a delivery on, or returns the burial of one that nobody could use.
-    async fn take(&self, delivery: lapin::message::Delivery, acks: &mut Acks) -> Result<Option<Burial>, End> {
+    async fn take(&self, delivery: lapin::message::Delivery, hand: &mut Hand) -> Result<Option<Burial>, End> {
         let lapin::message::Delivery { delivery_tag: tag, properties, data, acker, .. } = delivery;
         if data.len() > BODY_BYTES_MAX {
             tracing::warn!(
@@ -155,7 +166,12 @@ impl LaneTask {
         }
         match message::read(&properties, &data) {
             Ok(content) => {
-                acks.deliver(tag, Held { properties, body: data });
+                hand.acks.deliver(tag, Held { properties, body: data });
+                if let Content::Action(action) = &content
+                    && !hand.is_first(tag, action)
+                {
+                    return Ok(None);
+                }
                 // There is room for all that can be open.
                 let handed = self.ends.deliveries.try_send(Delivery { tag, content });
                 handed.map(|()| None).map_err(|_| End::Left)
@@ -166,7 +182,7 @@ impl LaneTask {
                     reason,
                     "a message makes no sense; it goes to the dead letters"
                 );
-                acks.deliver(tag, Held { properties: properties.clone(), body: Vec::new() });
+                hand.acks.deliver(tag, Held { properties: properties.clone(), body: Vec::new() });
                 let letter = letter::write(&self.source.queue(), Held { properties, body: data }, &reason);
                 let publisher = self.publisher.clone();
                 Ok(Some(Box::pin(async move { (tag, publisher.publish(vec![letter]).await) })))
@@ -179,18 +195,6 @@ async fn replacement(replaced: &mut Option<oneshot::Receiver<()>>) {
     match replaced {
         Some(sender) => drop(sender.await),
         None => std::future::pending().await,
-    }
-}
-
-fn carry_out(order: Order, acks: &mut Acks) {
-    match order {
-        Order::Ack(tag) => {
-            acks.settle(tag);
-        }
-        Order::Lend(tag, lend) => {
-            // Nobody waits any more: the delivery stays open and comes again.
-            let _ = lend.send(acks.take(tag));
-        }
     }
 }
 

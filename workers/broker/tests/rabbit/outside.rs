@@ -34,6 +34,13 @@ impl Outside {
         got.expect("answered").map(|message| message.delivery.data)
     }
 
+    /// By an exchange, which may have no queue for it.
+    pub async fn put_on(&self, exchange: &str, key: &str, body: &[u8], properties: BasicProperties) {
+        let options = BasicPublishOptions::default();
+        let sent = self.channel.basic_publish(exchange.into(), key.into(), options, body, properties).await;
+        assert_eq!(sent.expect("sent").await.expect("answered"), Confirmation::Ack(None));
+    }
+
     /// A classic queue where the fleet wants a quorum queue.
     pub async fn occupy(&self, queue: &str) {
         let options = QueueDeclareOptions { durable: true, ..QueueDeclareOptions::default() };

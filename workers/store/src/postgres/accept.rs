@@ -1,8 +1,10 @@
 //! Accepting actions: look at what they touch, judge them in order, write the outcome. The same code
-//! serves the gateway's calls and the follow-ups of a commit, each within its own transaction.
+//! serves the gateway's calls and the follow-ups of a commit, each within its own transaction. New
+//! sessions are written without a look first: most of them are new indeed.
 
 mod columns;
 mod sql;
+mod time;
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -10,11 +12,12 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use domain::failure::Failure;
 use domain::ports::Verdict;
-use schemas::action::NewAction;
+use schemas::action::{ActionType, NewAction};
 use schemas::session::SessionStatus;
 use sqlx::PgConnection;
 use sqlx::postgres::PgRow;
 
+use super::failure::is_duplicate;
 use super::pool::Statement;
 use super::rows::{action_row, count, get, id, key, name, opt_id, shard};
 use super::talk;
@@ -25,17 +28,20 @@ use crate::batch::Running;
 use crate::judge::{Aside, Book, Known};
 #[cfg(test)]
 pub(super) use sql::SQL;
+use time::Time;
 
 /// Runs a batch of calls as one transaction.
 pub(super) fn runner(
     writer: Arc<Writer>,
     shards: u16,
 ) -> impl Fn(Arc<[Call]>, Range<usize>) -> Running<Vec<Verdict>> + Send + Sync + 'static {
+    let time = Arc::new(Time::default());
     move |calls, range| {
-        let writer = writer.clone();
+        let (writer, time) = (writer.clone(), time.clone());
         Box::pin(async move {
             let calls = &calls[range];
-            let batch = Batch { shards, actions: calls.iter().flat_map(|call| &call.actions).collect() };
+            let actions = calls.iter().flat_map(|call| &call.actions).collect();
+            let batch = Batch { shards, actions, time: &time };
             let mut verdicts = writer.run(&batch).await?.into_iter();
             Ok(calls.iter().map(|call| verdicts.by_ref().take(call.actions.len()).collect()).collect())
         })
@@ -45,31 +51,60 @@ pub(super) fn runner(
 struct Batch<'b> {
     shards: u16,
     actions: Vec<&'b NewAction>,
+    time: &'b Time,
 }
 
 #[async_trait]
 impl Unit<Vec<Verdict>> for Batch<'_> {
     async fn run(&self, connection: &mut PgConnection) -> Result<Vec<Verdict>, Trouble> {
+        if let Some(verdicts) = self.create(connection).await? {
+            return Ok(verdicts);
+        }
         begin(connection).await?;
-        let verdicts = accept(connection, self.shards, &self.actions).await?;
+        let (verdicts, now_ms) = accept(connection, self.shards, &self.actions).await?;
         commit(connection).await?;
+        if let Some(now_ms) = now_ms {
+            self.time.told(now_ms);
+        }
         Ok(verdicts)
     }
 }
 
-/// Accepts actions within the transaction of the connection; one verdict each, in order.
+impl Batch<'_> {
+    /// Writes sessions as if none of them were there, in one statement that is a transaction by
+    /// itself. If one is, the statement changes nothing, and `None` says that it takes a look, as it
+    /// does for sessions of conversations.
+    async fn create(&self, connection: &mut PgConnection) -> Result<Option<Vec<Verdict>>, Trouble> {
+        let Some(now_ms) = self.time.now_ms() else { return Ok(None) };
+        let is_new = |new: &&NewAction| new.kind == ActionType::Create && new.session.is_some();
+        if !self.actions.iter().all(is_new) || Aside::default().is_needed(&self.actions) {
+            return Ok(None);
+        }
+        let mut book = Book::default();
+        let verdicts = judge(&mut book, now_ms, self.shards, &self.actions);
+        let query = columns::bind(sqlx::query(sql::WRITE), now_ms, &self.actions, &book, columns::Agents::Unknown);
+        match query.execute(connection).await {
+            Ok(_) => Ok(Some(verdicts)),
+            Err(error) if is_duplicate(&error) => Ok(None),
+            Err(error) => Err(Trouble::Committing(error)),
+        }
+    }
+}
+
+/// Accepts actions within the transaction of the connection; one verdict each, in order, and the
+/// database's time.
 pub(super) async fn accept(
     connection: &mut PgConnection,
     shards: u16,
     batch: &[&NewAction],
-) -> Result<Vec<Verdict>, Trouble> {
+) -> Result<(Vec<Verdict>, Option<i64>), Trouble> {
     if batch.is_empty() {
-        return Ok(Vec::new());
+        return Ok((Vec::new(), None));
     }
     let (mut book, now_ms) = look(connection, batch, Aside::of(batch)).await?;
     let verdicts = judge(&mut book, now_ms, shards, batch);
     enter(connection, now_ms, batch, &book).await?;
-    Ok(verdicts)
+    Ok((verdicts, Some(now_ms)))
 }
 
 /// For a transaction that writes to a conversation first: its sessions are locked before that.
@@ -126,7 +161,8 @@ pub(super) async fn enter(
     book: &Book,
 ) -> Result<(), Trouble> {
     if !book.entered.is_empty() {
-        columns::bind(sqlx::query(sql::WRITE), now_ms, batch, book).execute(&mut *connection).await?;
+        let query = columns::bind(sqlx::query(sql::WRITE), now_ms, batch, book, columns::Agents::Known);
+        query.execute(&mut *connection).await?;
     }
     talk::write(connection, now_ms, &book.aside.additions).await
 }

@@ -171,7 +171,7 @@ impl Batch<'_> {
         let is_done = |index: usize| matches!(results[index], CommitResult::Done { .. });
         let (senders, actions): (Vec<usize>, Vec<&NewAction>) =
             self.follow_ups().filter(|(index, _)| is_done(*index)).unzip();
-        let verdicts = accept(connection, self.shards, &actions).await?;
+        let (verdicts, _) = accept(connection, self.shards, &actions).await?;
         for (index, verdict) in senders.into_iter().zip(verdicts) {
             if let (CommitResult::Done { follow_ups, .. }, Some(action)) = (&mut results[index], under_way(verdict)) {
                 follow_ups.push(action);

@@ -36,6 +36,10 @@ const WRITER: [(&str, &str); 5] = [
     ("jit", "off"),
 ];
 
+/// Entries of the journal are texts of many kilobytes that live for a few seconds: PostgreSQL's own
+/// way to compress them would cost more than all else that a commit does.
+const LZ4: [(&str, &str); 1] = [("default_toast_compression", "lz4")];
+
 /// A reader's statements hold conditions that apply or not: each is planned for what is asked.
 const READER: [(&str, &str); 2] = [("plan_cache_mode", "force_custom_plan"), ("jit", "off")];
 
@@ -67,8 +71,10 @@ impl Address {
         self.0.clone().options(BOUNDS).options(READER)
     }
 
-    pub(super) fn for_writing(&self) -> PgConnectOptions {
-        self.0.clone().options(BOUNDS).options(WRITER)
+    /// `has_lz4`: whether the server can compress large values that way.
+    pub(super) fn for_writing(&self, has_lz4: bool) -> PgConnectOptions {
+        let options = self.0.clone().options(BOUNDS).options(WRITER);
+        if has_lz4 { options.options(LZ4) } else { options }
     }
 
     /// For a schema change, which takes as long as it takes.

@@ -7,8 +7,8 @@ use schemas::action::{Action, ActionView, Lane, NewAction};
 use schemas::id::{ActionId, Namespace, SessionId, SessionKey, Shard};
 
 use super::PostgresStore;
-use super::accept;
-use super::rows::{action_columns, action_row, age, bound, count, get, key, now};
+use super::rows::{action_columns, action_row, age, bound, count, get, now};
+use super::{accept, scan};
 use crate::action_row::ActionRow;
 
 const ACTION: &str = concat!(
@@ -34,39 +34,6 @@ const PENDING_COUNT: &str = "
         ON a.processed_at_ms IS NULL AND a.shard = s.shard AND a.namespace = s.namespace
         AND a.session_id = s.session_id
     WHERE s.namespace = $1 AND s.session_id = $2";
-/// Steps from session to session over the index, however many actions each one has.
-const SESSIONS_WITH_PENDING: &str = concat!(
-    "WITH RECURSIVE walk (namespace, session_id) AS (
-        (SELECT a.namespace, a.session_id FROM actions AS a
-        WHERE a.processed_at_ms IS NULL AND a.shard = $1 AND (a.namespace, a.session_id) > ($2, $3)
-        ORDER BY a.namespace, a.session_id LIMIT 1)
-        UNION ALL
-        SELECT n.namespace, n.session_id FROM walk AS w CROSS JOIN LATERAL (
-            SELECT a.namespace, a.session_id FROM actions AS a
-            WHERE a.processed_at_ms IS NULL AND a.shard = $1 AND (a.namespace, a.session_id) > (w.namespace, w.session_id)
-            ORDER BY a.namespace, a.session_id LIMIT 1) AS n
-    ), age AS MATERIALIZED (SELECT ",
-    bound!("$4"),
-    " AS bound_ms)
-    SELECT w.namespace, w.session_id FROM walk AS w
-    CROSS JOIN LATERAL (
-        SELECT s.status FROM sessions AS s WHERE s.namespace = w.namespace AND s.session_id = w.session_id OFFSET 0) AS s
-    WHERE CASE WHEN s.status IN ('paused', 'error') THEN EXISTS (
-            SELECT 1 FROM actions AS a
-            WHERE a.processed_at_ms IS NULL AND a.shard = $1 AND a.namespace = w.namespace
-                AND a.session_id = w.session_id AND a.lane = 'control'
-                AND a.accepted_at_ms < (SELECT bound_ms FROM age) AND a.type IN ('pause', 'resume', 'destroy'))
-        ELSE (SELECT bound_ms FROM age) > least(
-            (SELECT a.accepted_at_ms FROM actions AS a
-                WHERE a.processed_at_ms IS NULL AND a.shard = $1 AND a.namespace = w.namespace
-                    AND a.session_id = w.session_id AND a.lane = 'control'
-                ORDER BY a.session_seq LIMIT 1),
-            (SELECT a.accepted_at_ms FROM actions AS a
-                WHERE a.processed_at_ms IS NULL AND a.shard = $1 AND a.namespace = w.namespace
-                    AND a.session_id = w.session_id AND a.lane = 'work'
-                ORDER BY a.session_seq LIMIT 1)) END
-    LIMIT $5"
-);
 /// In the order of the ids, as commits settle: two of them never wait for each other.
 const MARK_PUBLISHED: &str = concat!(
     "WITH mine AS MATERIALIZED (
@@ -114,7 +81,6 @@ pub(super) const SQL: &[(&str, &str)] = &[
     ("ledger::action", ACTION),
     ("ledger::pending", PENDING),
     ("ledger::pending_count", PENDING_COUNT),
-    ("ledger::sessions_with_pending", SESSIONS_WITH_PENDING),
     ("ledger::mark_published", MARK_PUBLISHED),
     ("ledger::unpublished", UNPUBLISHED),
     ("ledger::forget_actions", FORGET_ACTIONS),
@@ -168,14 +134,7 @@ impl Ledger for PostgresStore {
         after: Option<(Namespace, SessionId)>,
         limit: usize,
     ) -> Result<Vec<SessionKey>, Failure> {
-        let after = after.as_ref().map_or(("", ""), |(namespace, session)| (namespace.as_str(), session.as_str()));
-        let query = sqlx::query(SESSIONS_WITH_PENDING)
-            .bind(i32::from(shard.0))
-            .bind(after.0)
-            .bind(after.1)
-            .bind(age(older_than_ms))
-            .bind(limit as i64);
-        self.0.pool.fetch_all(query).await?.iter().map(key).collect()
+        self.0.pending.call(scan::Call(scan::Pending { shard, older_than_ms, after, limit })).await
     }
 
     async fn mark_published(&self, actions: &[(Namespace, ActionId)]) -> Result<(), Failure> {

@@ -13,7 +13,7 @@ use super::link::Link;
 use super::pool::Pool;
 use super::rows::now;
 use super::writer::Writer;
-use super::{Inner, PostgresStore, accept, commit};
+use super::{Inner, PostgresStore, accept, commit, lookup, scan};
 use crate::batch::Queue;
 use crate::migrate::Migrations;
 use crate::open::{OpenError, OpenOptions};
@@ -21,7 +21,7 @@ use crate::open::{OpenError, OpenOptions};
 /// The first version whose settings bound everything that must be bounded.
 const POSTGRES_MIN: i32 = 140_000;
 /// Connections for reads, marks and upkeep.
-const POOL_MAX: u32 = 6;
+const POOL_MAX: u32 = 4;
 /// A worker that gave no sign of life for a day is forgotten.
 const WORKER_FORGOTTEN_MS: i64 = 24 * 3_600_000;
 
@@ -36,6 +36,9 @@ pub(crate) const MIGRATIONS: Migrations = Migrations(&[
 const SELECT_VERSION: &str = "
     SELECT current_setting('server_version_num')::int4, current_setting('server_version'),
         current_setting('server_encoding')";
+/// Whether the server was built with the quicker way to compress.
+const HAS_LZ4: &str = "
+    SELECT coalesce((SELECT 'lz4' = ANY (enumvals) FROM pg_settings WHERE name = 'default_toast_compression'), false)";
 const HAS_TABLE: &str = "SELECT to_regclass($1) IS NOT NULL";
 const SELECT_APPLIED: &str = "SELECT version, checksum FROM _sqlx_migrations WHERE success ORDER BY version";
 const SELECT_SHARDS: &str = "SELECT shards FROM meta";
@@ -51,6 +54,7 @@ const FORGET_WORKERS: &str = concat!("DELETE FROM workers WHERE heartbeat_at_ms 
 #[cfg(test)]
 pub(super) const SQL: &[(&str, &str)] = &[
     ("open::version", SELECT_VERSION),
+    ("open::has_lz4", HAS_LZ4),
     ("open::has_table", HAS_TABLE),
     ("open::applied", SELECT_APPLIED),
     ("open::shards", SELECT_SHARDS),
@@ -74,26 +78,30 @@ impl PostgresStore {
         let mut connection =
             connect(&address.for_migrating()).await.map_err(|error| open_error(place.clone(), error))?;
         let prepared = prepare(&place, &mut connection, &options).await;
+        let has_lz4 = sqlx::query_scalar(HAS_LZ4).fetch_one(&mut connection).await;
         // Whatever came of it, this connection has done its work.
         let _ = connection.close().await;
         let shards = prepared?;
+        let writing = address.for_writing(has_lz4.unwrap_or(false));
         let link = Arc::new(Link::new(place));
-        let accepting = Writer::new(address.for_writing(), link.clone());
-        // These connect when they are first used.
-        let talking = Writer::new(address.for_writing(), link.clone());
-        let defining = Writer::new(address.for_writing(), link.clone());
-        let remembering = Writer::new(address.for_writing(), link.clone());
-        let committing = array::from_fn(|_| Writer::new(address.for_writing(), link.clone()));
+        let writer = || Writer::new(writing.clone(), link.clone());
+        // They connect when they are first used.
+        let (accepting, looking_up, scanning) = (writer(), writer(), writer());
+        let (defining, talking, remembering) = (writer(), writer(), writer());
+        let committing = array::from_fn(|_| writer());
         Ok(Self(Arc::new(Inner {
             shards,
             clock: options.clock,
             pool: Pool::new(address.for_reading(), POOL_MAX, link.clone()),
-            leases: Pool::lasting(address.for_reading(), link),
+            leases: Pool::lasting(address.for_reading(), link.clone()),
             accepts: Queue::start(accept::runner(accepting.clone(), shards)),
             commits: committing.each_ref().map(|writer| Queue::start(commit::runner(writer.clone(), shards))),
+            lookups: Queue::start(lookup::runner(looking_up.clone())),
+            pending: Queue::start(scan::runner(scanning.clone())),
+            due: Queue::start(scan::runner(scanning.clone())),
             writers: committing
                 .into_iter()
-                .chain([accepting, defining.clone(), talking.clone(), remembering.clone()])
+                .chain([accepting, looking_up, scanning, defining.clone(), talking.clone(), remembering.clone()])
                 .collect(),
             defining,
             talking,

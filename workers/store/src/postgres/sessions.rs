@@ -7,8 +7,8 @@ use schemas::id::{AgentId, Namespace, SessionKey, Shard};
 use schemas::session::{Head, SessionRow, SessionStatus};
 use sqlx::postgres::PgRow;
 
-use super::PostgresStore;
 use super::rows::{clean, count, get, json, key, name, now, session_columns, session_row};
+use super::{PostgresStore, lookup, scan};
 
 macro_rules! specs {
     () => {
@@ -16,13 +16,6 @@ macro_rules! specs {
     };
 }
 
-const SESSION: &str = concat!(
-    "SELECT ",
-    session_columns!(),
-    " FROM sessions AS s",
-    specs!(),
-    "WHERE s.namespace = $1 AND s.session_id = $2"
-);
 const NEWEST: &str = concat!(
     "SELECT ",
     session_columns!(),
@@ -66,11 +59,6 @@ const AGENTS: &str = concat!(
     specs!(),
     "WHERE w.place <= $3 ORDER BY w.place"
 );
-const DUE: &str = "
-    SELECT wake_at_ms, namespace, session_id FROM sessions
-    WHERE shard = $1 AND wake_at_ms IS NOT NULL AND wake_at_ms <= $2
-        AND (wake_at_ms, namespace, session_id) > ($3, $4, $5)
-    ORDER BY wake_at_ms, namespace, session_id LIMIT $6";
 const COUNT_BY_STATUS: &str = "SELECT status, count(*) AS sessions FROM sessions GROUP BY status";
 /// Walks the key: no other index says of which sessions nobody thinks.
 const HEADS: &str = "
@@ -85,11 +73,9 @@ const REARM: &str = concat!(
 
 #[cfg(test)]
 pub(super) const SQL: &[(&str, &str)] = &[
-    ("sessions::session", SESSION),
     ("sessions::newest", NEWEST),
     ("sessions::list", LIST),
     ("sessions::agents", AGENTS),
-    ("sessions::due", DUE),
     ("sessions::count_by_status", COUNT_BY_STATUS),
     ("sessions::heads", HEADS),
     ("sessions::rearm", REARM),
@@ -98,7 +84,7 @@ pub(super) const SQL: &[(&str, &str)] = &[
 #[async_trait]
 impl Sessions for PostgresStore {
     async fn session(&self, key: &SessionKey) -> Result<Option<SessionRow>, Failure> {
-        self.one(SESSION, &key.namespace, key.session_id.as_str()).await
+        self.0.lookups.call(lookup::Call(key.clone())).await
     }
 
     async fn list(&self, query: &SessionQuery) -> Result<Vec<SessionRow>, Failure> {
@@ -146,18 +132,7 @@ impl Sessions for PostgresStore {
         after: Option<(i64, SessionKey)>,
         limit: usize,
     ) -> Result<Vec<(i64, SessionKey)>, Failure> {
-        let (wake_at_ms, namespace, session) = after.as_ref().map_or((i64::MIN, "", ""), |(wake_at_ms, key)| {
-            (*wake_at_ms, key.namespace.as_str(), key.session_id.as_str())
-        });
-        let query = sqlx::query(DUE)
-            .bind(i32::from(shard.0))
-            .bind(until_ms)
-            .bind(wake_at_ms)
-            .bind(namespace)
-            .bind(session)
-            .bind(limit as i64);
-        let rows = self.0.pool.fetch_all(query).await?;
-        rows.iter().map(|row| Ok((get(row, "wake_at_ms")?, key(row)?))).collect()
+        self.0.due.call(scan::Call(scan::Due { shard, until_ms, after, limit })).await
     }
 
     async fn heads(&self, after: Option<&SessionKey>, limit: usize) -> Result<Vec<(SessionKey, Head)>, Failure> {

@@ -14,15 +14,23 @@ use tokio::time::Instant;
 
 use super::{Exit, Flow, Live, ShardContext};
 
+/// Steps that follow each other within this time may share a commit.
+const TOGETHER: Duration = Duration::from_millis(5);
+
 type Reply = Pin<Box<dyn Future<Output = Flow> + Send>>;
 
 /// The commit that is under way, if any.
-#[derive(Default)]
 pub(super) struct InFlight {
     reply: Option<Reply>,
+    /// When the last one began, or the session came into memory.
+    begun: Instant,
 }
 
 impl InFlight {
+    pub fn new() -> Self {
+        Self { reply: None, begun: Instant::now() }
+    }
+
     pub fn is_none(&self) -> bool {
         self.reply.is_none()
     }
@@ -52,10 +60,18 @@ impl InFlight {
 }
 
 impl Live {
+    /// Sends what is unsaved, unless that was done a moment ago. A session whose steps take
+    /// microseconds makes one commit of many of them, and of its creation; what a step has to wait
+    /// for, or a person, is saved at once, elsewhere.
+    pub(super) fn save_in_time(&mut self) -> Flow {
+        if self.in_flight.begun.elapsed() < TOGETHER { Ok(()) } else { self.save() }
+    }
+
     /// Sends what is unsaved, unless a commit is under way already.
     pub(super) fn save(&mut self) -> Flow {
         self.in_flight.try_answered()?;
         if self.in_flight.is_none() && self.session.is_dirty() {
+            self.in_flight.begun = Instant::now();
             let commit = self.session.take_commit(self.context.lease.epoch, self.context.now_ms());
             let mut reply: Reply = Box::pin(commit_durably(self.context.clone(), commit));
             // The first poll hands it to the store.

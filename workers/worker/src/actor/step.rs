@@ -27,7 +27,8 @@ impl Live {
     pub(super) async fn step(&mut self) -> Flow {
         if self.session.is_far_ahead() {
             self.save()?;
-            if !self.in_flight.is_none() {
+            // What was just sent leaves room; what still waits for the commit before it does not.
+            if self.session.is_far_ahead() {
                 self.in_flight.answered().await?;
             }
             // Look at the mail again before going on.
@@ -127,7 +128,7 @@ impl Live {
                 }
                 Decision::Finish { out, took_arrival } => {
                     // What came before goes out first, so that its commit overlaps with what follows.
-                    self.save()?;
+                    self.save_in_time()?;
                     let now = self.context.now_ms();
                     metrics::histogram!(metric::STEP_SECONDS).record((now - start.started_ms).max(0) as f64 / 1_000.0);
                     self.note_effects(answered);

@@ -11,8 +11,15 @@ use super::super::rows::clean;
 use crate::accepting::NewRow;
 use crate::judge::Book;
 
+/// Whether the sessions that agents had before were looked up.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Agents {
+    Known,
+    Unknown,
+}
+
 /// Binds all parameters of [`super::sql::WRITE`], in its order.
-pub(super) fn bind(query: Statement, now_ms: i64, batch: &[&NewAction], book: &Book) -> Statement {
+pub(super) fn bind(query: Statement, now_ms: i64, batch: &[&NewAction], book: &Book, agents: Agents) -> Statement {
     let mut sessions = Sessions::default();
     for (key, index) in &book.created {
         let (Some(new), Some(known)) = (&batch[*index].session, book.sessions.get(key)) else { continue };
@@ -41,7 +48,9 @@ pub(super) fn bind(query: Statement, now_ms: i64, batch: &[&NewAction], book: &B
     for entered in &book.entered {
         actions.push(&NewRow::of(entered, batch, book), now_ms);
     }
-    actions.bind(counters.bind(sessions.bind(query)))
+    // Times that were given out with a look are as they are.
+    let since_ms = if agents == Agents::Unknown { now_ms } else { i64::MAX };
+    actions.bind(counters.bind(sessions.bind(query))).bind(since_ms)
 }
 
 #[derive(Default)]

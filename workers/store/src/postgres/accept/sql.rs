@@ -43,13 +43,19 @@ pub(super) const FIND_ACTIONS: &str = concat!(
     LEFT JOIN sessions AS s ON s.namespace = a.namespace AND s.session_id = a.session_id"
 );
 
-/// Sessions ($1 to $11) with their specs ($12), counters ($13 to $16) and actions (from $17).
+/// Sessions ($1 to $11) with their specs ($12), counters ($13 to $16) and actions ($17 to $34).
+///
+/// A new session is newer than all that its agent had. Those of a batch follow each other, from $35
+/// on, as if the agent had none; one that it had after that moves them behind it.
 pub(super) const WRITE: &str = "
     WITH created AS (
         INSERT INTO sessions (namespace, session_id, agent_id, shard, moniker, conversation_id, created_at_ms, status,
             steps, next_offset, control_seq, work_seq, head)
-        SELECT namespace, session_id, agent_id, shard, moniker, conversation_id, created_at_ms, status, 0, 1,
-            control_seq, work_seq, head
+        SELECT namespace, session_id, agent_id, shard, moniker, conversation_id,
+            greatest(created_at_ms, created_at_ms - $35::int8 + 1 + (
+                SELECT n.created_at_ms FROM sessions AS n WHERE n.namespace = j.namespace AND n.agent_id = j.agent_id
+                ORDER BY n.created_at_ms DESC, n.session_id DESC LIMIT 1)),
+            status, 0, 1, control_seq, work_seq, head
         FROM unnest($1::text[], $2::text[], $3::text[], $4::int4[], $5::text[], $6::text[], $7::int8[], $8::text[],
             $9::int8[], $10::int8[], $11::text[])
             AS j (namespace, session_id, agent_id, shard, moniker, conversation_id, created_at_ms, status, control_seq,

@@ -4,8 +4,10 @@ use std::sync::Arc;
 
 use domain::commit::{CommitResult, Settled};
 use domain::effect::{EffectClass, EffectRow, EffectState};
+use domain::ports::Verdict;
+use schemas::id::Namespace;
 use schemas::problem::Code;
-use testkit::contract::build::{action, action_id, create, key, next_commit, worker};
+use testkit::contract::build::{action, action_id, agent_id, create, key, next_commit, worker};
 use testkit::contract::{Ports, SHARDS};
 
 use super::{execute, fresh};
@@ -160,5 +162,39 @@ async fn a_running_session_stays_where_it_is_in_the_index() {
     assert_eq!(commit_at(Some(later)).await, Some(later), "a timer is what it says");
     assert_eq!(commit_at(Some(3_000)).await, Some(3_000));
     assert_eq!(commit_at(None).await, None);
+    store.close().await;
+}
+
+/// Sessions of one batch follow each other by a millisecond each, and so have times ahead of the
+/// clock. What is created next is newer still, also when it is written without a look.
+#[tokio::test]
+async fn the_newest_session_of_an_agent_is_the_one_created_last() {
+    let (store, _) = fresh().await;
+    let ports = Ports::of(store.clone());
+    for round in 0..4 {
+        let ours = round * 100..(round + 1) * 100;
+        let actions = ours.clone().map(|n| create(&format!("a{n}"), &format!("s{n}"), "agent")).collect();
+        ports.ledger.accept(actions).await.expect("accepted");
+        let newest = ports.sessions.latest(&Namespace::default_ns(), &agent_id("agent")).await.expect("an answer");
+        assert_eq!(newest.expect("a session").key, key(&format!("s{}", ours.end - 1)));
+    }
+    store.close().await;
+}
+
+/// A create that is sent again is told so, whether it was written with or without a look.
+#[tokio::test]
+async fn a_repeated_create_among_new_ones_is_a_repeat() {
+    let (store, _) = fresh().await;
+    let ports = Ports::of(store.clone());
+    for n in 0..3 {
+        ports.ledger.accept(vec![create(&format!("a{n}"), &format!("s{n}"), "agent")]).await.expect("accepted");
+    }
+    let actions = ["a1", "a7", "a1"].map(|id| create(id, &id.replace('a', "s"), "agent"));
+    let verdicts = ports.ledger.accept(actions.to_vec()).await.expect("accepted");
+    let is_new: Vec<bool> = verdicts.iter().map(|verdict| matches!(verdict, Verdict::Accepted(_))).collect();
+    assert_eq!(is_new, [false, true, false]);
+    let first = create("a8", "s7", "agent");
+    let verdicts = ports.ledger.accept(vec![first]).await.expect("accepted");
+    assert!(matches!(&verdicts[..], [Verdict::Accepted(accepted)] if accepted.action.session_seq == 0), "{verdicts:?}");
     store.close().await;
 }

@@ -45,9 +45,9 @@ async fn all_statements_prepare() {
 async fn writers_find_rows_by_key_in_the_order_given() {
     let (store, url) = fresh().await;
     let address = Address::parse(&url).expect("a URL");
-    let mut connection = connect(&address.for_writing()).await.expect("a connection");
-    let batches = ["commit::", "accept::", "talk::"];
-    let written = statements().into_iter().filter(|(name, _)| batches.iter().any(|batch| name.starts_with(batch)));
+    let mut connection = connect(&address.for_writing(false)).await.expect("a connection");
+    let by_key = ["commit::", "accept::", "talk::", "lookup::", "scan::"];
+    let written = statements().into_iter().filter(|(name, _)| by_key.iter().any(|part| name.starts_with(part)));
     for (name, sql) in written {
         let plan = plan(&mut connection, sql).await;
         assert!(!plan.iter().any(|line| line.contains("Seq Scan")), "{name} scans:\n{}", plan.join("\n"));
@@ -55,6 +55,7 @@ async fn writers_find_rows_by_key_in_the_order_given() {
             let Some((_, used)) = pair[0].split_once(" using ") else { continue };
             let is_by_key = [
                 ("sessions_pkey ", "session_id ="),
+                ("session_specs_pkey ", "session_id ="),
                 ("sessions_of_agent ", "agent_id ="),
                 ("actions_pkey ", "action_id ="),
                 ("shards_pkey ", "shard ="),
@@ -62,6 +63,8 @@ async fn writers_find_rows_by_key_in_the_order_given() {
                 ("conversations_pkey ", "conversation_id ="),
                 ("conversation_log_namespace_conversation_id_record_id_key ", "record_id ="),
                 ("operations_pkey ", "operation_id ="),
+                ("actions_pending ", "shard ="),
+                ("sessions_wake ", "shard ="),
             ]
             .iter()
             .any(|(index, condition)| used.starts_with(index) && pair[1].contains(condition));
