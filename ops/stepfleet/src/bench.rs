@@ -8,6 +8,7 @@ mod pause;
 mod resume;
 mod rig;
 mod steps;
+mod talk;
 
 use anyhow::{Context, Result, bail};
 use clap::{Args, ValueEnum};
@@ -44,6 +45,10 @@ enum Metric {
     Archive,
     /// Memory with 100,000 idle sessions against none
     Memory,
+    /// What a move of a conversation costs besides its model
+    Talk,
+    /// How soon a piece of a model's reply is passed on: of one, and of 1,000 at once
+    Streams,
 }
 
 impl Bench {
@@ -66,6 +71,8 @@ impl Bench {
             Metric::Resume => resume::after_restart(&[100, if quick { 5_000 } else { 100_000 }]).await,
             Metric::Archive => archive::rows_and_query(if quick { 50_000 } else { 1_000_000 }).await,
             Metric::Memory => memory::idle_sessions(if quick { 5_000 } else { 100_000 }).await,
+            Metric::Talk => talk::overhead().await,
+            Metric::Streams => talk::streams(if quick { 50 } else { 1_000 }).await,
         }
     }
 

@@ -63,6 +63,7 @@ impl std::fmt::Display for UsageError {
 }
 
 async fn run(cli: Cli) -> anyhow::Result<()> {
+    host::open_files::raise();
     let out = Output { json: cli.json };
     let settings = &cli.settings;
     match cli.command {

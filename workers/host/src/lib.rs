@@ -6,6 +6,7 @@ pub mod clock;
 pub mod config;
 pub mod datadir;
 pub mod metrics;
+pub mod open_files;
 pub mod probe;
 pub mod secret;
 pub mod signals;

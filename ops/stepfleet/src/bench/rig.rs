@@ -42,8 +42,14 @@ impl Rig {
 
     /// With further settings, as flags.
     pub async fn start_with(flags: &[(&'static str, &str)]) -> Result<Self> {
+        Self::start_as(flags, None).await
+    }
+
+    /// With further settings, as flags and as the text of a configuration file.
+    pub async fn start_as(flags: &[(&'static str, &str)], file: Option<String>) -> Result<Self> {
         let dir = std::env::temp_dir().join(format!("stepfleet-bench-{}", Ulid::generate()));
-        let mut layers = Layers::default();
+        let file = file.map(|text| (PathBuf::from("bench.toml"), text));
+        let mut layers = Layers { file, ..Layers::default() };
         layers.flags.insert("data_dir", dir.display().to_string());
         layers.flags.insert("listen", "127.0.0.1:0".into());
         layers.flags.extend(flags.iter().map(|(name, value)| (*name, (*value).to_owned())));
