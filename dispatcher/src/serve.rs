@@ -1,6 +1,8 @@
 //! The socket in front of the router: HTTP/1.1, one task per connection, each with a bound on how
 //! long its client may take to say what it wants.
 
+mod linger;
+
 use std::io;
 use std::pin::pin;
 use std::sync::Arc;
