@@ -78,7 +78,7 @@ async fn connection(stream: TcpStream, app: Router, stop: CancellationToken) {
     let mut http = http1::Builder::new();
     // Without a timer there would be no bound at all.
     http.timer(TokioTimer::new()).header_read_timeout(Duration::from_millis(HEADER_READ_MS_MAX));
-    let socket = TokioIo::new(Lingering::new(stream));
+    let socket = TokioIo::new(Lingering::new(stream, stop.clone()));
     let serving = http.serve_connection(socket, TowerToHyperService::new(app)).with_upgrades();
     let mut serving = pin!(serving);
     let ended = tokio::select! {

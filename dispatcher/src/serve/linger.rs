@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Sleep, sleep};
+use tokio_util::sync::CancellationToken;
 
 /// A client that goes on sending is listened to for so long, and for so many bytes.
 const LINGER: Duration = Duration::from_secs(2);
@@ -17,14 +18,16 @@ const LINGER_BYTES_MAX: usize = 32 << 20;
 /// Says goodbye at `shutdown`, and then hears the client out.
 pub(super) struct Lingering<S> {
     stream: S,
+    /// A process that stops waits for nobody who has nothing to ask.
+    stop: CancellationToken,
     /// Since we have said goodbye: until when we listen.
     until: Option<Pin<Box<Sleep>>>,
     heard: usize,
 }
 
 impl<S> Lingering<S> {
-    pub(super) fn new(stream: S) -> Self {
-        Self { stream, until: None, heard: 0 }
+    pub(super) fn new(stream: S, stop: CancellationToken) -> Self {
+        Self { stream, stop, until: None, heard: 0 }
     }
 }
 
@@ -32,7 +35,7 @@ impl<S: AsyncRead + Unpin> Lingering<S> {
     /// Ready when the client has ended too, or when it has gone on for too long.
     fn poll_end(&mut self, context: &mut Context<'_>) -> Poll<()> {
         let mut scrap = [0; 16 << 10];
-        while self.heard < LINGER_BYTES_MAX {
+        while self.heard < LINGER_BYTES_MAX && !self.stop.is_cancelled() {
             if self.until.as_mut().is_some_and(|until| until.as_mut().poll(context).is_ready()) {
                 break;
             }

@@ -139,13 +139,20 @@ async fn who_still_sends_when_the_answer_comes_reads_it() {
 #[tokio::test(start_paused = true)]
 async fn who_never_stops_sending_is_left() {
     let tasks = Tasks::new();
-    let (address, _) = start(&tasks).await;
-    let mut stream = TcpStream::connect(address).await.unwrap();
-    let started = Instant::now();
+    let clock = hold_the_clock();
+    let mut stream = TcpStream::connect(start(&tasks).await.0).await.unwrap();
     let head = b"GET /now HTTP/1.1\r\nhost: x\r\ncontent-length: 9000000\r\n\r\n";
     assert!(ask(&mut stream, head).await.starts_with("HTTP/1.1 200"));
-    while stream.write_all(b"x").await.is_ok() {
-        tokio::time::sleep(Duration::from_millis(100)).await;
-        assert!(started.elapsed() < Duration::from_secs(10), "still heard");
+    stream.write_all(b"still heard").await.unwrap();
+    assert_eq!(stream.read(&mut [0; 8]).await.unwrap(), 0, "we have said goodbye");
+    stream.write_all(b"still heard").await.unwrap();
+    tokio::time::advance(Duration::from_secs(10)).await;
+    for _ in 0..100_000 {
+        if stream.write_all(b"x").await.is_err() {
+            drop(clock);
+            return;
+        }
+        tokio::task::yield_now().await;
     }
+    panic!("still heard");
 }
