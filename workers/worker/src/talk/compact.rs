@@ -1,7 +1,7 @@
 //! One piece of what is old becomes a summary: a model is asked, the batch is archived, and only then is
 //! the step told, which takes the messages out of the context (SPEC A-CMP-05).
 
-use domain::chat::{CallContext, ChatCall, ProviderCallRecord, RequestClass};
+use domain::chat::{CallContext, ChatCall, Message, ProviderCallRecord, RequestClass};
 use domain::compact::{Job, Piece};
 use domain::context::estimate_request;
 use domain::converse::{Assembly, Compacted, Shown, Summarised, Summary};
@@ -55,7 +55,8 @@ async fn piece(
     let place = (&talk.conversation, &talk.turn);
     let Some(limits) = &assembly.limits.context else { return Ok(compacted) };
     let Some(due) = shown.due(place, limits, asked.by_tool) else { return Ok(compacted) };
-    let persona = request.system();
+    // Without the summary that stands behind it: that is told as what there is.
+    let persona = request.messages.first().map(Message::plain_text).unwrap_or_default();
     let job = due.job(&talk.conversation, limits, &persona);
     let Some(piece) = job.next() else { return Ok(compacted) };
     let summary = if asked.without_model {
