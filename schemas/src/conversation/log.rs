@@ -12,7 +12,7 @@ use crate::json::Json;
 pub enum LogKind {
     /// Something said: the body is a [`super::Message`].
     Message,
-    /// The request that a turn starts from: `{target, request, limits, tools, budget}`.
+    /// The request that a turn starts from: `{target, request, limits, tools, history, …}`.
     Assembly,
     /// One recorded reply of a model: `{move, reasoning, tool_calls, parts, finish, cut?, raw}`.
     Move,
@@ -26,7 +26,8 @@ pub enum LogKind {
     ProviderCall,
     /// What happened, by its name (SPEC K-30): `{type, ...}`, as in `turn.failed`.
     Event,
-    /// Older records up to an offset are out of the model's context: `{upto, text, batches}`.
+    /// Older messages up to an offset are out of the agent's context: `{upto, text, batches, forget?}`. With
+    /// `scope: "turn"`, replies of the turn up to a move.
     Summary,
 }
 

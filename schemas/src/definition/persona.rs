@@ -58,7 +58,7 @@ pub struct PersonaBody {
     /// Part of the model's window that a request may fill.
     #[serde(default = "context_budget")]
     pub context_budget: f64,
-    /// Absent: nothing is compacted.
+    /// Absent: with the usual settings.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub compaction: Option<CompactionSettings>,
 }
@@ -114,6 +114,7 @@ pub struct Budgets {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CompactionSettings {
+    /// `false`: the context is never made shorter.
     #[serde(default = "yes")]
     pub enabled: bool,
     /// Messages summarised at a time.

@@ -1,6 +1,7 @@
 //! Conversations from outside: turns with and without tools, beside one another, over crashes, and as
 //! streams. The model is a script.
 
+mod compaction;
 mod desk;
 mod kills;
 mod tools;

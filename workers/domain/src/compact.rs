@@ -1,19 +1,20 @@
-//! Compaction: old messages of a conversation become summaries (SPEC 4.8). Sans I/O: what is to be
-//! asked and what is to be written comes out as data; callers ask their own model and memory.
+//! Compaction: old messages become summaries (SPEC 4.8). Sans I/O: what is to be asked and what is to
+//! be written comes out as data; callers ask their own model and write to their own memory.
 //!
-//! The newest messages stay. The older ones are summarised chunk by chunk, each with the summary
-//! before it folded in, so that the last summary tells of all. Each summary becomes a batch in
-//! archival memory; when there are many, the older batches become one of greater depth. In the
-//! context, one system message that begins with `[Context Summary` stands for all of them.
+//! The newest messages stay ([`old`]). The others are taken piece by piece ([`Job::next`]): a chunk of
+//! messages becomes a [`Batch`], with the summary before it folded in; once there are more batches
+//! than are shown and a few, the older ones become one of greater depth. In the context,
+//! [`summary_text`] stands for all of them.
 //!
-//! A caller writes [`Compacted::archive`] first, then leaves the messages out of the context, then
-//! forgets [`Compacted::forget`]: whatever breaks in between, nothing is lost. If a
-//! model fails, the caller drops the [`Compaction`]: the history is as it was.
+//! One piece is one question to a model, and whole in itself. A caller writes [`Made::archive`] first,
+//! then leaves the messages out of the context, then forgets [`Made::forget`]: whatever breaks in
+//! between, nothing is lost (invariant C1). If the model fails, the caller drops the piece, and all is
+//! as it was; or it takes [`Job::extract`] in the place of a summary.
 
 mod batch;
-mod context;
+mod piece;
 mod prompt;
-mod run;
+mod shown;
 mod split;
 #[cfg(test)]
 mod tests;
@@ -21,83 +22,62 @@ mod tests;
 use schemas::definition::CompactionSettings;
 use schemas::id::ConversationId;
 
-use crate::chat::{ChatRequest, Message};
-use crate::memory::{MemoryKey, NewMemory};
-pub use batch::{Batch, batches_filter};
-pub use context::is_summary;
-pub use prompt::PROMPT;
-pub use run::{Blank, Compaction};
+use crate::chat::Message;
+use crate::memory::NewMemory;
+pub use batch::Batch;
+pub use piece::Piece;
+pub use prompt::{PROMPT, SYSTEM};
+pub use shown::summary_text;
+pub use split::old;
 
 /// A message of the history with its time.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Entry {
+    /// Its place, which never goes down. Messages of one place are never parted: a call of a tool and
+    /// its result, say.
+    pub key: u64,
     pub at_ms: i64,
     pub message: Message,
 }
 
 /// What is to be compacted.
-#[derive(Debug, Clone)]
-pub struct Job {
-    pub conversation_id: ConversationId,
-    /// The whole context but for the system prompt, oldest first. Summaries of earlier compactions
-    /// are among it; they are replaced, and not summarised as messages.
-    pub history: Vec<Entry>,
-    /// What earlier compactions archived, in any order: see [`batches_filter`] and [`Batch::read`].
-    pub batches: Vec<Batch>,
+#[derive(Debug, Clone, Copy)]
+pub struct Job<'j> {
+    pub conversation_id: &'j ConversationId,
+    /// Whose messages they are, for the labels: the conversation, or a turn of it.
+    pub subject: &'j str,
+    /// Oldest first, without those that stay ([`old`]). No batch stands for any of them.
+    pub messages: &'j [Entry],
+    /// What was made of older ones, oldest first.
+    pub batches: &'j [Batch],
     /// Who summarises: the persona's system prompt.
-    pub persona: String,
-    /// With places `{persona}`, `{existing_summary}` and `{messages}`; [`PROMPT`] if absent.
-    pub prompt: Option<String>,
-    pub settings: CompactionSettings,
-    /// Tokens of a message.
-    pub estimate: fn(&Message) -> u64,
+    pub persona: &'j str,
+    pub settings: &'j CompactionSettings,
+    /// The window of the model that summarises, tokens. About half of it is given to messages.
+    pub window_tokens: u64,
 }
 
-/// What comes next.
+/// A piece that came to its end.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Step {
-    /// Ask a model, and go on with [`Compaction::summary`].
-    Ask(Box<Compaction>),
-    Done(Box<Compacted>),
+pub struct Made {
+    /// To be written before anything else. A repeat writes the same memory.
+    pub archive: NewMemory,
+    /// All batches from now on, oldest first.
+    pub batches: Vec<Batch>,
+    /// The place of the newest message that they stand for; absent if no messages were taken.
+    pub through: Option<u64>,
+    /// Messages that were taken.
+    pub messages: u64,
+    /// Labels of batches that another stands for now: to be deleted last, if ever.
+    pub forget: Vec<String>,
 }
 
-/// A compaction that came to its end.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Compacted {
-    /// To be written before anything else, in this order.
-    pub archive: Vec<NewMemory>,
-    /// Positions in the history that are no longer part of the context.
-    pub excluded: Vec<usize>,
-    /// The context from now on: the summary, then the messages that stay.
-    pub context: Vec<Message>,
-    /// Batches that others stand for now, to be deleted last.
-    pub forget: Vec<MemoryKey>,
-    pub statistics: Statistics,
-}
+/// The model answered with nothing: there is no summary, and all is as it was.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("the model's summary is empty")]
+pub struct Blank;
 
-/// What `compact_context` answers (SPEC 4.8). All zero but the tokens: there was nothing to do.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Statistics {
-    /// Summaries that were made of messages.
-    pub batches_created: u64,
-    pub messages_compressed: u64,
-    pub tokens_before: u64,
-    pub tokens_after: u64,
-}
-
-impl Job {
-    /// Begins. `Done` at once, with nothing changed, if no message is old enough.
-    pub fn start(self) -> Step {
-        Compaction::start(self)
-    }
-}
-
-impl Step {
-    /// The request to ask, if there is one.
-    pub fn request(&self) -> Option<&ChatRequest> {
-        match self {
-            Self::Ask(compaction) => Some(compaction.request()),
-            Self::Done(_) => None,
-        }
-    }
+/// The settings of a persona that says nothing of compaction.
+pub fn defaults() -> CompactionSettings {
+    serde_json::from_str("{}").expect("all settings have defaults")
 }

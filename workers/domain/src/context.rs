@@ -5,7 +5,6 @@
 //! so that an agent sees the same whichever of them runs it.
 
 mod budget;
-mod compaction;
 mod content;
 mod conversation;
 mod estimate;
@@ -14,7 +13,7 @@ mod memory;
 mod message;
 mod messages;
 mod prompt;
-mod stamp;
+pub(crate) mod stamp;
 mod status;
 #[cfg(test)]
 mod tests;
@@ -22,14 +21,10 @@ mod tools;
 mod turn;
 
 pub use budget::{ContextBudget, should_compress};
-pub use compaction::{
-    CompactionPlan, SUMMARY_TITLE, SummaryBatch, archive_label, archive_text, merge_due, plan_compaction,
-    summary_request, summary_text, transcript_line,
-};
 pub use content::Content;
 pub use conversation::Conversation;
-pub use estimate::{IMAGE_TOKENS, estimate_message, estimate_messages, estimate_tokens};
-pub use history::{HistoryLimits, build_history, trigger_of, turn_inputs};
+pub use estimate::{IMAGE_TOKENS, estimate_message, estimate_messages, estimate_request, estimate_tokens};
+pub use history::{HistoryLimits, build_history, not_summarised, trigger_of, turn_inputs};
 pub use memory::{MemoryBlock, MemoryTier};
 pub use message::{ConversationMessage, MessageKind, MessageRole, NewMessage};
 pub use messages::build_messages;

@@ -60,8 +60,13 @@ pub enum TalkWork {
     /// Find out who the agent is and what its model is shown first. Outcome value: an
     /// [`crate::converse::Assembly`].
     Assemble { settings: Json, pending: Vec<PendingView> },
-    /// Ask the model for the turn's next reply. Outcome value: a [`crate::converse::Reply`].
-    Chat { number: u32, without_tools: bool },
+    /// Ask the model for the turn's next reply. Outcome value: a [`crate::converse::Reply`]. `summary` is
+    /// the record of the newest summary; `may_compact`: the model is not asked if the context is over its
+    /// budget and can be made shorter.
+    Chat { number: u32, without_tools: bool, summary: Option<String>, may_compact: bool },
+    /// Make one piece of what is old a summary, and archive it. `asked`: by a tool call. Outcome value: a
+    /// [`crate::converse::Compacted`].
+    Compact { number: u32, summary: Option<String>, asked: bool, without_model: bool },
     /// Write down what is worth remembering of the turn. Outcome value: `{written}`.
     Extract,
 }
@@ -94,6 +99,7 @@ impl Effect {
             Self::Talk(call) => match call.what {
                 TalkWork::Assemble { .. } => "assemble",
                 TalkWork::Chat { .. } => "chat",
+                TalkWork::Compact { .. } => "compact",
                 TalkWork::Extract => "extract",
             },
         }

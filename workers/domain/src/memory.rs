@@ -4,7 +4,6 @@
 //! Whose memories are meant is never read from input: it is an argument of the ports.
 
 pub mod blocks;
-pub mod decision;
 pub mod filter;
 pub mod fusion;
 pub mod input;

@@ -12,7 +12,7 @@ mod write;
 pub use reembed::{Reembedded, reembed};
 pub use search::search;
 pub use update::update;
-pub use write::write;
+pub use write::{keep, write};
 
 use crate::failure::Failure;
 use crate::memory::Embedding;

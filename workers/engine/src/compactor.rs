@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use domain::chat::{CallContext, ChatRequest, RequestClass};
+use domain::compact::{Batch, Entry, Job, old, summary_text};
 use domain::context::{
-    ConversationMessage, MessageKind, NewMessage, SummaryBatch, archive_label, archive_text, estimate_message,
-    estimate_tokens, merge_due, plan_compaction, summary_request, summary_text, transcript_line,
+    ContextBudget, ConversationMessage, MessageKind, NewMessage, estimate_message, estimate_tokens, not_summarised,
 };
 use domain::ports::Clock;
 use schemas::definition::CompactionSettings;
@@ -16,6 +16,9 @@ use serde_json::json;
 use crate::agent::AgentMemory;
 use crate::ids::{Ids, SystemClock, UlidIds};
 use crate::provider::{ProviderAdapter, ProviderCallOptions};
+
+/// Where the message that stands for the older ones keeps its batches.
+const BATCHES: &str = "batches";
 
 /// What became of a part of a conversation.
 #[derive(Debug, Clone, PartialEq)]
@@ -71,13 +74,7 @@ impl ModelCompactor {
     }
 
     /// `None` when the model does not answer, or not with a text.
-    async fn summarise(
-        &self,
-        conversation_id: &ConversationId,
-        existing: Option<&str>,
-        texts: &[String],
-    ) -> Option<String> {
-        let request = summary_request(&self.persona, existing, texts, self.settings.max_summary_tokens);
+    async fn summarise(&self, conversation_id: &ConversationId, request: ChatRequest) -> Option<String> {
         let request = ChatRequest { model: Some(self.model.clone()), ..request };
         let id = self.ids.next(self.clock.now_ms()).to_string();
         let options = ProviderCallOptions {
@@ -96,55 +93,56 @@ impl ModelCompactor {
         };
         let result = self.provider.send_chat(&request, &options).await.ok()?;
         let text: String = result.messages.iter().map(|message| message.content.text()).collect();
-        let text = text.trim();
-        (!text.is_empty()).then(|| text.to_owned())
-    }
-
-    async fn archive(&self, conversation_id: &ConversationId, batch: &SummaryBatch) -> Option<()> {
-        let label = archive_label(conversation_id, batch);
-        self.memory.archive(&self.agent, &label, &archive_text(batch)).await.ok()
-    }
-
-    /// Folds the oldest batches into one while there are too many.
-    async fn merge(&self, conversation_id: &ConversationId, batches: &mut Vec<SummaryBatch>) -> Option<()> {
-        while let Some(count) = merge_due(batches, &self.settings) {
-            let texts: Vec<String> = batches[..count].iter().map(|batch| batch.summary.clone()).collect();
-            let summary = self.summarise(conversation_id, None, &texts).await?;
-            let one = SummaryBatch::of_batches(&batches[..count], summary);
-            self.archive(conversation_id, &one).await?;
-            batches.splice(..count, [one]);
-        }
-        Some(())
+        Some(text)
     }
 }
 
 #[async_trait]
 impl Compactor for ModelCompactor {
     async fn compress(&self, history: &[ConversationMessage], conversation_id: &ConversationId) -> Option<Compaction> {
-        let plan = plan_compaction(history, &self.settings)?;
-        let mut batches = plan.earlier;
-        for chunk in &plan.chunks {
-            let existing = batches.last().map(|batch| batch.summary.as_str());
-            let texts: Vec<String> = chunk.iter().map(transcript_line).collect();
-            let summary = self.summarise(conversation_id, existing, &texts).await?;
-            let batch = SummaryBatch::of_messages(chunk, summary);
-            self.archive(conversation_id, &batch).await?;
-            batches.push(batch);
+        let (summary, rest) = not_summarised(history);
+        let entries: Vec<Entry> = (0..).zip(&rest).map(|(key, message)| entry(key, message)).collect();
+        let count = old(&entries, self.settings.keep_recent as usize);
+        let through = rest[..count].last().filter(|_| self.settings.enabled)?.id.clone();
+        let earlier = summary.and_then(|summary| summary.metadata.get(BATCHES));
+        let mut batches: Vec<Batch> =
+            earlier.and_then(|value| serde_json::from_value(value.clone()).ok()).unwrap_or_default();
+        let (mut messages, mut batches_created) = (&entries[..count], 0);
+        loop {
+            let job = Job {
+                conversation_id,
+                subject: conversation_id.as_str(),
+                messages,
+                batches: &batches,
+                persona: &self.persona,
+                settings: &self.settings,
+                window_tokens: ContextBudget::default().model_max_tokens,
+            };
+            let Some(piece) = job.next() else { break };
+            let summary = self.summarise(conversation_id, job.request(piece)).await?;
+            let made = job.close(piece, &summary).ok()?;
+            let label = made.archive.label.as_deref().unwrap_or_default();
+            self.memory.archive(&self.agent, label, &made.archive.content).await.ok()?;
+            messages = &messages[made.messages as usize..];
+            batches_created += usize::from(made.messages > 0);
+            batches = made.batches;
         }
-        self.merge(conversation_id, &mut batches).await?;
-        let text = summary_text(&batches, &self.settings);
-        let compressed = plan.chunks.iter().flatten();
+        let text = summary_text(&batches, self.settings.clip_first, self.settings.clip_last);
         Some(Compaction {
-            batches_created: plan.chunks.len(),
-            messages_compressed: compressed.clone().count(),
-            tokens_before: compressed.map(|message| estimate_message(&message.for_model())).sum(),
+            batches_created,
+            messages_compressed: count,
+            tokens_before: entries[..count].iter().map(|entry| estimate_message(&entry.message)).sum(),
             tokens_after: estimate_tokens(&text),
             summary: NewMessage {
                 kind: MessageKind::Summary,
-                compacts_through: Some(plan.through),
-                metadata: [("batches".to_owned(), json!(batches))].into_iter().collect(),
+                compacts_through: Some(through),
+                metadata: [(BATCHES.to_owned(), json!(batches))].into_iter().collect(),
                 ..NewMessage::system(text)
             },
         })
     }
+}
+
+fn entry(key: u64, message: &ConversationMessage) -> Entry {
+    Entry { key, at_ms: message.created_at_ms, message: message.for_model() }
 }

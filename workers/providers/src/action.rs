@@ -6,7 +6,6 @@ mod code;
 mod context;
 mod group;
 mod http;
-mod human;
 mod llm;
 pub mod mcp;
 mod memory;
@@ -88,11 +87,12 @@ impl ActionRunner for Actions {
             ActionKind::Http => http::run(&self.net, call).await,
             ActionKind::Mock => mock::run(call).await,
             ActionKind::Llm => llm::run(self.models.as_ref(), self.definitions.as_ref(), call).await,
-            ActionKind::Human => human::run(call),
             ActionKind::Context => context::run(call),
             ActionKind::Mcp => mcp::run(&self.servers, call).await,
             ActionKind::Code => code::run(&self.code, call).await,
-            ActionKind::Memory
+            // A person does it: the question is the work, and the answer ends the operation from outside.
+            ActionKind::Human
+            | ActionKind::Memory
             | ActionKind::Shell
             | ActionKind::Repo
             | ActionKind::Artifact

@@ -1,8 +1,9 @@
-//! What the turns of conversations ask for: their contexts, the replies of models, the end of
-//! extractions. Everything else goes on to the effects it stands before.
+//! What the turns of conversations ask for: their contexts, summaries of what is old, the replies of
+//! models, the end of extractions. Everything else goes on to the effects it stands before.
 
 mod assemble;
 mod chat;
+mod compact;
 mod memory;
 mod persona;
 mod stream;
@@ -15,7 +16,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use domain::effect::{Effect, EffectCall, EffectFailure, Outcome, TalkWork};
 use domain::failure::Failure;
-use domain::ports::{Clock, Conversations, Definitions, Effects, Embedder, Live, Memories, Models};
+use domain::ports::{Conversations, Definitions, Effects, Embedder, Live, Memories, Models};
 use schemas::problem::Code;
 use tokio::sync::Notify;
 
@@ -28,7 +29,6 @@ pub struct TalkDeps {
     pub memories: Arc<dyn Memories>,
     pub embedder: Arc<dyn Embedder>,
     pub live: Arc<dyn Live>,
-    pub clock: Arc<dyn Clock>,
 }
 
 /// [`Effects`] with those of conversations.
@@ -72,10 +72,17 @@ impl Effects for Talking {
             TalkWork::Assemble { settings, pending } => {
                 assemble::assemble(&self.deps, &call.session.namespace, talk, settings, pending).await
             }
-            TalkWork::Chat { number, without_tools } => {
+            TalkWork::Chat { number, without_tools, summary, may_compact } => {
                 let cuttable = self.cuttable(&call.key);
                 let place = (&call.session.namespace, &call.session.session_id);
-                chat::chat(&self.deps, place, talk, *number, *without_tools, &cuttable.notify).await
+                let (number, summary) = (*number, summary.as_deref());
+                let asked = chat::Asked { number, without_tools: *without_tools, summary, may_compact: *may_compact };
+                chat::chat(&self.deps, place, talk, asked, &cuttable.notify).await
+            }
+            TalkWork::Compact { number, summary, asked, without_model } => {
+                let (number, summary) = (*number, summary.as_deref());
+                let asked = compact::Asked { number, summary, by_tool: *asked, without_model: *without_model };
+                compact::compact(&self.deps, &call.session.namespace, talk, asked).await
             }
             TalkWork::Extract => memory::extract(&self.deps, &call.session.namespace, talk).await,
         }

@@ -72,7 +72,6 @@ impl Parts {
                 memories: store.memories.clone(),
                 embedder: embedder.clone(),
                 live: live.clone(),
-                clock: clock.clone(),
             },
             performer.clone(),
         ));

@@ -1,47 +1,40 @@
-//! A batch: one summary of a stretch of messages, as it lies in archival memory.
+//! A batch: one summary of a stretch of messages, as it is kept and as it lies in archival memory.
 
 use schemas::id::{ConversationId, MemoryId};
-use schemas::memory::{Memory, MemoryTier};
-use serde_json::{Map, Value, json};
+use schemas::memory::MemoryTier;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
 
 use crate::action::hash;
-use crate::memory::{MemoryFilter, NewMemory};
-use crate::time::{parse_rfc3339, rfc3339};
+use crate::memory::NewMemory;
+use crate::time::rfc3339;
 
 /// The type of its memories.
 const KIND: &str = "compaction";
-const CONVERSATION: &str = "conversation_id";
 /// It stands for much, but it was not chosen to be remembered.
 const SIGNIFICANCE: f64 = 0.5;
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Batch {
-    /// Of the memory that holds it.
+    /// Of the memory that holds it; empty in what was written before labels were kept.
+    #[serde(default)]
     pub label: String,
-    pub summary: String,
     /// 0: made of messages; else one more than the deepest batch that it was made of.
     pub depth: u32,
     /// Times of its first and last message.
+    #[serde(rename = "start", with = "crate::context::stamp")]
     pub start_ms: i64,
+    #[serde(rename = "end", with = "crate::context::stamp")]
     pub end_ms: i64,
     /// Messages that it stands for.
     pub count: u64,
+    pub summary: String,
 }
 
-/// Which memories are the batches of a conversation.
-pub fn batches_filter(conversation: &ConversationId) -> MemoryFilter {
-    let metadata = Map::from_iter([(CONVERSATION.to_owned(), json!(conversation))]);
-    MemoryFilter {
-        tiers: vec![MemoryTier::Archival],
-        kinds: vec![KIND.to_owned()],
-        metadata,
-        ..MemoryFilter::default()
-    }
-}
-
-/// `compaction-batch-<conversation>-<end time>`; with a number behind it if that is `taken` already.
-pub(super) fn label(conversation: &ConversationId, end_ms: i64, taken: impl Fn(&str) -> bool) -> String {
-    let plain = format!("compaction-batch-{conversation}-{}", rfc3339(end_ms));
+/// `compaction-batch-<subject>-<end time>`; with a number behind it if another batch has that.
+pub(super) fn label(subject: &str, end_ms: i64, others: &[Batch]) -> String {
+    let plain = format!("compaction-batch-{subject}-{}", rfc3339(end_ms));
+    let taken = |text: &str| others.iter().any(|batch| batch.label == text);
     if !taken(&plain) {
         return plain;
     }
@@ -56,26 +49,17 @@ impl Batch {
         format!("[depth:{}|start:{start}|end:{end}|count:{}]", self.depth, self.count)
     }
 
-    /// Reads a batch back. `None`: the memory is none, or is not read whole.
-    pub fn read(memory: &Memory) -> Option<Self> {
-        let (header, summary) = memory.content.split_once('\n')?;
-        let mut fields = header.strip_prefix('[')?.strip_suffix(']')?.split('|');
-        let mut field = |name: &str| fields.next()?.strip_prefix(name)?.strip_prefix(':').map(str::to_owned);
-        Some(Self {
-            label: memory.label.clone()?,
-            summary: summary.to_owned(),
-            depth: field("depth")?.parse().ok()?,
-            start_ms: parse_rfc3339(&field("start")?)?,
-            end_ms: parse_rfc3339(&field("end")?)?,
-            count: field("count")?.parse().ok()?,
-        })
+    /// Header and summary.
+    pub fn text(&self) -> String {
+        format!("{}\n{}", self.header(), self.summary)
     }
 
-    /// As it is archived. Its id hangs on its label, so that a repeat writes the same memory.
-    pub(super) fn to_memory(&self, conversation: &ConversationId) -> NewMemory {
-        let digest = hash::hex(&hash::sha256(&self.label)[..16]);
+    /// As it is archived. The id hangs on what it stands for, so that a repeat writes the same memory,
+    /// and a later batch never the one of a batch that was deleted.
+    pub(super) fn to_memory(&self, conversation: &ConversationId, of: &str) -> NewMemory {
+        let digest = hash::hex(&hash::sha256(&format!("{}\n{}\n{of}", self.label, self.header()))[..16]);
         let metadata: [(&str, Value); 5] = [
-            (CONVERSATION, json!(conversation)),
+            ("conversation_id", json!(conversation)),
             ("depth", json!(self.depth)),
             ("start", json!(rfc3339(self.start_ms))),
             ("end", json!(rfc3339(self.end_ms))),
@@ -86,7 +70,7 @@ impl Batch {
             label: Some(self.label.clone()),
             tier: MemoryTier::Archival,
             kind: KIND.to_owned(),
-            content: format!("{}\n{}", self.header(), self.summary),
+            content: self.text(),
             significance: SIGNIFICANCE,
             metadata: metadata.into_iter().map(|(name, value)| (name.to_owned(), value)).collect(),
             embedding: None,

@@ -1,31 +1,23 @@
-//! Which messages stay, and which are summarised.
+//! Which messages stay, and which are old.
 
 use schemas::limits::COMPACT_MESSAGES_MAX;
 
 use super::Entry;
-use super::context::is_summary;
 use crate::chat::{Message, Part, Role};
 
-/// Positions in a history.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Split {
-    /// Summaries of earlier compactions.
-    pub summaries: Vec<usize>,
-    pub old: Vec<usize>,
-    pub kept: Vec<usize>,
-}
-
-/// The last `keep_recent` messages stay, and more if they would begin with the result of a tool whose
-/// call is older: no provider takes a result without its call.
-pub fn split(history: &[Entry], keep_recent: usize) -> Split {
-    let (summaries, messages): (Vec<usize>, Vec<usize>) =
-        (0..history.len()).partition(|at| is_summary(&history[*at].message));
-    let mut cut = messages.len().saturating_sub(keep_recent).min(COMPACT_MESSAGES_MAX);
-    while cut > 0 && messages.get(cut).is_some_and(|at| answers_a_call(&history[*at].message)) {
-        cut -= 1;
+/// How many of the first messages are old: all but the newest `keep_recent`, and fewer so that what
+/// stays begins well. It begins with a message of a user, so that a question is not parted from its
+/// answer. In one long chain of calls there is none; then a result at least stays with its call,
+/// because no provider takes one without the other.
+pub fn old(messages: &[Entry], keep_recent: usize) -> usize {
+    let wanted = messages.len().saturating_sub(keep_recent).min(COMPACT_MESSAGES_MAX);
+    if wanted == messages.len() {
+        return wanted;
     }
-    let (old, kept) = messages.split_at(cut);
-    Split { summaries, old: old.to_vec(), kept: kept.to_vec() }
+    let may_begin = |at: &usize| messages[*at].key != messages[*at - 1].key && !answers_a_call(&messages[*at].message);
+    let is_question = |at: &usize| may_begin(at) && messages[*at].message.role == Role::User;
+    // A question alone would be no gain.
+    (1..=wanted).rev().find(is_question).or_else(|| (2..=wanted).rev().find(may_begin)).unwrap_or(0)
 }
 
 fn answers_a_call(message: &Message) -> bool {

@@ -1,6 +1,8 @@
 //! How many tokens a text is, about: good enough for budgets, without asking anybody (SPEC A-CMP-02).
 
-use crate::chat::{Message, Part};
+use serde_json::json;
+
+use crate::chat::{ChatRequest, Message, Part};
 
 const CHARS_PER_TOKEN: u64 = 4;
 /// What the providers count for an image of ordinary size. Its base64 text would say far too much.
@@ -21,6 +23,12 @@ pub fn estimate_message(message: &Message) -> u64 {
 
 pub fn estimate_messages(messages: &[Message]) -> u64 {
     messages.iter().map(estimate_message).sum()
+}
+
+/// All that a request carries: its messages, and the tools that it offers.
+pub fn estimate_request(request: &ChatRequest) -> u64 {
+    let tools = request.tools.iter().map(|tool| estimate_tokens(&json!(tool).to_string()));
+    estimate_messages(&request.messages) + tools.sum::<u64>()
 }
 
 fn chars(text: &str) -> u64 {

@@ -79,6 +79,13 @@ fn whole_exchange(rest: &[Message], start: usize) -> usize {
     }
 }
 
+/// The summary that stands for the oldest messages, and those that it does not stand for. Neither what a
+/// conversation begins with nor what is for people only is among them.
+pub fn not_summarised(messages: &[ConversationMessage]) -> (Option<&ConversationMessage>, Vec<&ConversationMessage>) {
+    let view = View::of(messages);
+    (view.summary, view.rest)
+}
+
 /// The messages that a turn answers: what came after the last answer. Instructions that came with
 /// them are not among them unless there is nothing else.
 pub fn turn_inputs(messages: &[ConversationMessage]) -> Vec<ConversationMessage> {
@@ -102,7 +109,7 @@ pub fn trigger_of(inputs: &[ConversationMessage]) -> &'static str {
 }
 
 /// The messages of a conversation that still count.
-pub(super) struct View<'m> {
+struct View<'m> {
     /// System messages that the conversation begins with.
     pub leading: Vec<&'m ConversationMessage>,
     pub summary: Option<&'m ConversationMessage>,

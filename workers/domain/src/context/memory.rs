@@ -1,17 +1,7 @@
 //! Blocks of an agent's memory that a model is shown (SPEC 4.9).
 
+pub use schemas::memory::MemoryTier;
 use serde::{Deserialize, Serialize};
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum MemoryTier {
-    /// Always in the system prompt.
-    Core,
-    /// In a message of its own before the history.
-    Working,
-    /// Not shown; found by searching.
-    Archival,
-}
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MemoryBlock {

@@ -7,7 +7,6 @@ use super::*;
 use crate::chat::{Message, Part, Role, ToolCall};
 
 mod budgets;
-mod compactions;
 mod histories;
 mod prompts;
 mod records;

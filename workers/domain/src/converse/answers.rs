@@ -1,4 +1,5 @@
-//! Answers of the calls beside the steps: a context, a reply of the model, the end of an extraction.
+//! Answers of the calls beside the steps: a context, a summary, a reply of the model, the end of an
+//! extraction.
 
 use schemas::conversation::{LogKind, TurnError};
 use schemas::id::TurnId;
@@ -7,12 +8,14 @@ use serde_json::{Value, json};
 
 use super::apply::Applying;
 use super::assembly::Assembly;
+use super::compacting;
 use super::decision::TurnDecision;
 use super::ids;
 use super::open::Calls;
 use super::reply::{self, Reply};
 use super::state::Stage;
-use crate::chat::ToolResult;
+use super::summary::{Compacting, Known};
+use crate::chat::{ProviderCallRecord, ToolResult};
 use crate::effect::Outcome;
 use crate::moniker::StepInput;
 
@@ -25,6 +28,7 @@ pub(super) struct Place<'a> {
 
 /// The kinds of calls, as their keys name them.
 pub(super) const ASSEMBLE: &str = "assemble";
+pub(super) const COMPACT: &str = "compact";
 pub(super) const CHAT: &str = "chat";
 pub(super) const EXTRACT: &str = "extract";
 
@@ -35,18 +39,20 @@ pub(super) fn key(turn: &TurnId, what: &str, number: u32) -> String {
 /// Takes an answer; `false` if no lane waits for it any more.
 pub(super) fn take(step: &mut Applying, place: &Place<'_>, key_of: &str, outcome: &Outcome) -> bool {
     let waits = step.state.lanes.iter().find_map(|lane| {
-        let (turn, number) = (&lane.turn.turn_id, lane.turn.moves + 1);
-        let (what, key) = match lane.stage {
-            Stage::Assemble => (ASSEMBLE, key(turn, ASSEMBLE, 0)),
-            Stage::Think => (CHAT, key(turn, CHAT, number)),
-            Stage::Extract => (EXTRACT, key(turn, EXTRACT, 0)),
+        let turn = &lane.turn.turn_id;
+        let (what, number) = match lane.stage {
+            Stage::Assemble => (ASSEMBLE, 0),
+            Stage::Compact => (COMPACT, lane.compactions + 1),
+            Stage::Think => (CHAT, lane.next_reply()),
+            Stage::Extract => (EXTRACT, 0),
             _ => return None,
         };
-        (key == key_of).then(|| (turn.clone(), what, number))
+        (key(turn, what, number) == key_of).then(|| (turn.clone(), what, number))
     });
     let Some((turn, what, number)) = waits else { return false };
     match what {
         ASSEMBLE => assembled(step, &turn, outcome),
+        COMPACT => compacting::taken(step, &turn, number, outcome),
         CHAT => replied(step, place, &turn, number, outcome),
         _ => extracted(step, &turn, outcome),
     }
@@ -71,6 +77,10 @@ fn assembled(step: &mut Applying, turn: &TurnId, outcome: &Outcome) {
     let Some(assembly) = assembly else { return };
     let run = ids::record_id(turn, ASSEMBLE);
     step.state.notes.clear();
+    let upto = |known: &Option<Known>| known.as_ref().map(|known| known.upto);
+    if upto(&assembly.summary) > upto(&step.state.summary) {
+        step.state.summary.clone_from(&assembly.summary);
+    }
     if let Some(lane) = step.state.lane_mut(turn) {
         lane.turn.context_assembly_run_id = Some(run.clone());
         lane.limits = Some(assembly.limits.clone());
@@ -92,8 +102,12 @@ fn replied(step: &mut Applying, place: &Place<'_>, turn: &TurnId, number: u32, o
             return;
         }
     };
+    if let Some(tokens) = reply.over_budget {
+        compacting::begin(step, turn, tokens);
+        return;
+    }
     if let Some(record) = &reply.record {
-        step.record(LogKind::ProviderCall, turn, format!("{}.call", record.id), record);
+        called(step, turn, record);
     }
     let Some(lane) = step.state.lane(turn) else { return };
     let calls = Calls {
@@ -107,9 +121,10 @@ fn replied(step: &mut Applying, place: &Place<'_>, turn: &TurnId, number: u32, o
         tools: &reply.tools,
         constraints: &reply.constraints,
         messages: &reply.messages,
+        may_compact: lane.limits.as_ref().is_some_and(|limits| limits.context.is_some()),
     };
     let acted = reply::plan(lane, &calls, &reply);
-    count(step, turn, &reply, &acted);
+    count(step, turn, &acted);
     if let Some(record) = &acted.record {
         step.record(LogKind::Move, turn, ids::record_id(turn, &format!("move.{number}")), record);
     }
@@ -132,15 +147,22 @@ pub(super) struct SyncResult<'a> {
     pub result: &'a ToolResult,
 }
 
-/// Usage, rounds and issues of the lane.
-fn count(step: &mut Applying, turn: &TurnId, reply: &Reply, acted: &reply::Acted) {
+/// A call of a provider: its record, and what it used.
+pub(super) fn called(step: &mut Applying, turn: &TurnId, record: &ProviderCallRecord) {
+    step.record(LogKind::ProviderCall, turn, format!("{}.call", record.id), record);
     let Some(lane) = step.state.lane_mut(turn) else { return };
-    if let Some(record) = &reply.record {
-        if let Some(usage) = &record.usage {
-            lane.turn.usage.input_tokens += usage.input_tokens;
-            lane.turn.usage.output_tokens += usage.output_tokens;
-        }
-        lane.turn.usage.cost += record.cost.unwrap_or(0.0);
+    if let Some(usage) = &record.usage {
+        lane.turn.usage.input_tokens += usage.input_tokens;
+        lane.turn.usage.output_tokens += usage.output_tokens;
+    }
+    lane.turn.usage.cost += record.cost.unwrap_or(0.0);
+}
+
+/// Rounds and issues of the lane.
+fn count(step: &mut Applying, turn: &TurnId, acted: &reply::Acted) {
+    let Some(lane) = step.state.lane_mut(turn) else { return };
+    if !acted.compacts.is_empty() {
+        lane.compaction = Some(Compacting { calls: acted.compacts.clone(), ..Compacting::default() });
     }
     lane.turn.moves += u32::from(acted.record.is_some());
     lane.rounds += u32::from(acted.is_round);

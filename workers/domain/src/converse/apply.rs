@@ -87,16 +87,13 @@ impl Applying {
                 self.set_stage(&turn_id, stage);
             }
             TurnDecision::ResumeFromTool { turn_id } => {
-                self.set_stage(&turn_id, Stage::Think);
                 if let Some(lane) = self.state.lane_mut(&turn_id) {
+                    lane.stage = if lane.compaction.is_some() { Stage::Compact } else { Stage::Think };
                     lane.unseen = 0;
                 }
             }
-            // Memories are written by the work that extracts them; workflows are refused before.
-            TurnDecision::DispatchWorkflow { .. }
-            | TurnDecision::TrackAsyncOperation { .. }
-            | TurnDecision::WriteMemory { .. }
-            | TurnDecision::UpdateMemory { .. } => {}
+            // Its operation is tracked by the decision that dispatches it.
+            TurnDecision::TrackAsyncOperation { .. } => {}
         }
     }
 
@@ -140,6 +137,9 @@ impl Applying {
             last_text: None,
             spoke: false,
             declined: false,
+            compaction: None,
+            compactions: 0,
+            compacted_for: None,
         });
         self.state.last_turn = Some(turn_id);
     }

@@ -2,14 +2,16 @@
 //! memory and instructions are the system prompt; working memory, a summary of what is old, and the
 //! recent turns are the messages.
 
-use schemas::conversation::{LogKind, LogRow, Message, MessageRole, SenderType};
-use schemas::definition::{AgentConstraints, PersonaBody};
+use schemas::conversation::{LogRow, Message};
+use schemas::definition::{AgentConstraints, CompactionSettings, PersonaBody};
 use schemas::id::{AgentId, MessageId, TurnId};
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
-use crate::chat::{self, ChatRequest, ModelTarget, Parameters, Part, Role};
-use crate::context::{MemoryBlock, build_messages, build_system_prompt};
+use super::history::{input, newest_summary, told};
+use super::summary::Known;
+use crate::chat::{self, ChatRequest, ModelTarget, Parameters, Role};
+use crate::compact;
+use crate::context::{ContextBudget, MemoryBlock, build_system_prompt};
 use crate::effect::PendingView;
 use crate::tool::{self, ResolvedTool};
 
@@ -25,7 +27,7 @@ pub struct Gathered {
     /// The model's window, tokens.
     pub model_max_tokens: u64,
     pub tools: Vec<ResolvedTool>,
-    /// Messages and summaries of the conversation, oldest first.
+    /// Messages of the conversation, and summaries of it, oldest first.
     pub history: Vec<LogRow>,
     /// The message that started the turn; it is in `history`, too.
     pub input: Message,
@@ -59,6 +61,25 @@ pub struct Assembly {
     pub constraints: AgentConstraints,
     pub limits: Limits,
     pub recent_turns: Vec<TurnSnapshot>,
+    /// The summary that is among the request's messages.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub summary: Option<Known>,
+    /// Where it stands there, or would.
+    #[serde(default)]
+    pub summary_at: usize,
+    /// Which of the request's messages may become part of a summary, oldest first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub history: Vec<Placed>,
+}
+
+/// A message of the conversation in a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Placed {
+    /// Its position there.
+    pub at: usize,
+    /// Its place in the log, and its time.
+    pub offset: u64,
+    pub at_ms: i64,
 }
 
 /// Bounds of one turn.
@@ -70,6 +91,19 @@ pub struct Limits {
     pub max_tokens: Option<u64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_cost: Option<f64>,
+    /// When and how the context becomes shorter; absent: never.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub context: Option<Context>,
+}
+
+/// How much a model is shown.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Context {
+    /// Requests of more tokens are made shorter first.
+    pub tokens: u64,
+    /// Tokens that the model takes at all.
+    pub window: u64,
+    pub compaction: CompactionSettings,
 }
 
 /// Builds the context.
@@ -77,15 +111,12 @@ pub fn assemble(gathered: &Gathered) -> Assembly {
     let persona = &gathered.persona;
     let system = build_system_prompt(&persona.system_prompt, persona.instructions.as_deref(), &gathered.blocks);
     let mut messages = vec![chat::Message::text(Role::System, system)];
-    let mut history = history(gathered);
-    if !gathered.found.is_empty() {
-        let found = gathered.found.join("\n- ");
-        history.insert(0, chat::Message::text(Role::User, format!("[Memories that may help]\n- {found}")));
-    }
-    messages.extend(build_messages(&gathered.blocks, &history));
+    let summary_at = messages.len();
+    let summary = newest_summary(gathered);
+    let (told, history) = told(gathered, summary.as_ref().map(|(_, summary)| summary), summary_at);
+    messages.extend(told);
     messages.extend(aside(gathered));
     messages.push(input(gathered));
-    let budgets = persona.constraints.budgets.clone().unwrap_or_default();
     Assembly {
         agent_name: gathered.agent_name.clone(),
         target: gathered.target.clone(),
@@ -97,72 +128,26 @@ pub fn assemble(gathered: &Gathered) -> Assembly {
         },
         tools: gathered.tools.clone(),
         constraints: persona.constraints.clone(),
-        limits: Limits {
-            max_rounds: persona.constraints.max_moves_per_turn,
-            max_tokens: budgets.max_tokens_per_turn,
-            max_cost: budgets.max_cost_per_turn,
-        },
+        limits: limits(gathered),
         recent_turns: gathered.recent.clone(),
+        summary: summary.map(|(id, summary)| Known { id, upto: summary.upto }),
+        summary_at,
+        history,
     }
 }
 
-/// What was said before, from the newest summary on.
-fn history(gathered: &Gathered) -> Vec<chat::Message> {
-    let summary = gathered.history.iter().rev().find(|row| row.record.kind == LogKind::Summary);
-    let body = summary.map(|row| row.record.body.to_value());
-    let upto = body.as_ref().and_then(|body| body.get("upto")).and_then(Value::as_u64).unwrap_or(0);
-    let text = body.as_ref().and_then(|body| body.get("text")).and_then(Value::as_str);
-    let mut messages: Vec<chat::Message> = text.map(|text| chat::Message::text(Role::User, text)).into_iter().collect();
-    let rows = gathered.history.iter().filter(|row| row.record.kind == LogKind::Message && row.offset > upto);
-    for message in rows.filter_map(|row| row.record.body.to::<Message>().ok()) {
-        let is_other = message.message_id != gathered.input.message_id;
-        if is_other && !gathered.in_work.contains(&message.message_id) {
-            messages.push(as_chat(&message, &gathered.agent));
-        }
+fn limits(gathered: &Gathered) -> Limits {
+    let persona = &gathered.persona;
+    let budgets = persona.constraints.budgets.clone().unwrap_or_default();
+    let (context_budget, window) = (persona.context_budget, gathered.model_max_tokens);
+    let tokens = ContextBudget { context_budget, model_max_tokens: window }.tokens();
+    let compaction = persona.compaction.clone().unwrap_or_else(compact::defaults);
+    Limits {
+        max_rounds: persona.constraints.max_moves_per_turn,
+        max_tokens: budgets.max_tokens_per_turn,
+        max_cost: budgets.max_cost_per_turn,
+        context: compaction.enabled.then_some(Context { tokens, window, compaction }),
     }
-    messages
-}
-
-/// How a model is shown what somebody said: the words of other agents come as a user's, by name.
-fn as_chat(message: &Message, me: &AgentId) -> chat::Message {
-    let text = message.text.clone().unwrap_or_default();
-    match (message.sender_type, &message.agent_id) {
-        (SenderType::Agent, Some(agent)) if agent == me => chat::Message::text(Role::Assistant, text),
-        (SenderType::Agent, agent) => {
-            let name = message.name.clone().or_else(|| agent.as_ref().map(ToString::to_string));
-            chat::Message::text(Role::User, format!("[{}]: {text}", name.unwrap_or_else(|| "agent".to_owned())))
-        }
-        (SenderType::System, _) if message.role == MessageRole::System => chat::Message::text(Role::System, text),
-        (SenderType::User | SenderType::System, _) => {
-            chat::Message { name: message.name.clone(), ..chat::Message::new(Role::User, parts(message)) }
-        }
-    }
-}
-
-fn input(gathered: &Gathered) -> chat::Message {
-    let mut shown = as_chat(&gathered.input, &gathered.agent);
-    if shown.role != Role::User {
-        shown = chat::Message::text(Role::User, gathered.input.text.clone().unwrap_or_default());
-    }
-    if let Some(replied) = gathered.input.reply_to_message_id.as_ref().and_then(|id| said(gathered, id)) {
-        let quote: String = replied.chars().take(500).collect();
-        shown.content.insert(0, Part::text(format!("[In reply to: {quote}]\n")));
-    }
-    shown
-}
-
-fn said(gathered: &Gathered, id: &MessageId) -> Option<String> {
-    let row = gathered.history.iter().find(|row| row.record.id == id.as_str())?;
-    row.record.body.to::<Message>().ok()?.text
-}
-
-/// A message's parts; a text is one part.
-fn parts(message: &Message) -> Vec<Part> {
-    let structured = message.content.clone().and_then(|content| serde_json::from_value::<Vec<Part>>(content).ok());
-    structured.filter(|parts| !parts.is_empty()).unwrap_or_else(|| {
-        let data = message.data.as_ref().map(Value::to_string);
-        vec![Part::text(message.text.clone().or(data).unwrap_or_default())]
-    })
 }
 
 /// What goes on beside this turn, and guidance that waited for it.

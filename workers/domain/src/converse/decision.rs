@@ -1,7 +1,9 @@
-//! What planning decides, under the names of SPEC W-DEC-02. Dispatching is separate: see `apply`.
+//! What planning decides, under the names of SPEC W-DEC-02. Dispatching is separate: see `apply`. Three of
+//! the names are not decided here: `WRITE_MEMORY` and `UPDATE_MEMORY` (tools and extraction write memories,
+//! as effects of their own) and `DISPATCH_WORKFLOW` (there are no workflows; calls are refused).
 
 use schemas::conversation::{Message, Operation, Turn, TurnError, TurnPhase};
-use schemas::id::{MessageId, OperationId, TurnId};
+use schemas::id::{OperationId, TurnId};
 
 use super::agents::AgentCall;
 use super::state::{Open, ReplyTo};
@@ -31,12 +33,6 @@ pub enum TurnDecision {
         operation: Box<Operation>,
         is_async: bool,
     },
-    /// Not made yet: calls of workflows are refused as `NOT_FOUND`.
-    DispatchWorkflow {
-        turn_id: TurnId,
-        workflow_id: String,
-        is_async: bool,
-    },
     DispatchAgent {
         turn_id: TurnId,
         call: Box<AgentCall>,
@@ -59,14 +55,6 @@ pub enum TurnDecision {
     ResumeFromTool {
         turn_id: TurnId,
     },
-    WriteMemory {
-        turn_id: TurnId,
-        key: String,
-    },
-    UpdateMemory {
-        turn_id: TurnId,
-        key: String,
-    },
     /// A person is asked before `open` is done.
     AskApproval {
         turn_id: TurnId,
@@ -84,22 +72,11 @@ impl TurnDecision {
             Self::FailTurn { .. } => "FAIL_TURN",
             Self::AppendMessage { .. } => "APPEND_MESSAGE",
             Self::DispatchTask { .. } => "DISPATCH_TASK",
-            Self::DispatchWorkflow { .. } => "DISPATCH_WORKFLOW",
             Self::DispatchAgent { .. } => "DISPATCH_AGENT",
             Self::TrackAsyncOperation { .. } | Self::AskApproval { .. } => "TRACK_ASYNC_OPERATION",
             Self::AsyncOperationCompleted { .. } => "ASYNC_OPERATION_COMPLETED",
             Self::MarkWaiting { .. } => "MARK_WAITING",
             Self::ResumeFromTool { .. } => "RESUME_FROM_TOOL",
-            Self::WriteMemory { .. } => "WRITE_MEMORY",
-            Self::UpdateMemory { .. } => "UPDATE_MEMORY",
-        }
-    }
-
-    /// The message it appends, if it does.
-    pub fn message_id(&self) -> Option<&MessageId> {
-        match self {
-            Self::AppendMessage { message, .. } => Some(&message.message_id),
-            _ => None,
         }
     }
 }

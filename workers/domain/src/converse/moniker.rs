@@ -8,7 +8,7 @@ use schemas::problem::{Code, FieldProblem};
 use schemas::session::SessionSpec;
 use serde_json::{Value, json};
 
-use super::answers::{self, ASSEMBLE, CHAT, EXTRACT, key};
+use super::answers::{self, ASSEMBLE, CHAT, COMPACT, EXTRACT, key};
 use super::apply::{Applying, stub};
 use super::decision::TurnDecision;
 use super::open::question;
@@ -251,17 +251,19 @@ fn finish(mut step: Applying, input: &StepInput<'_>, settings: &Settings, took_a
 fn token(state: &TalkState) -> StepToken {
     let rank = |lane: &&Lane| match lane.stage {
         Stage::Think => 0,
-        Stage::Assemble => 1,
-        Stage::Extract => 2,
-        Stage::Wait => 3,
-        Stage::WaitAsync | Stage::Queued => 4,
+        Stage::Compact => 1,
+        Stage::Assemble => 2,
+        Stage::Extract => 3,
+        Stage::Wait => 4,
+        Stage::WaitAsync | Stage::Queued => 5,
     };
     let text = match state.lanes.iter().min_by_key(rank) {
         None => "idle".to_owned(),
         Some(lane) => {
             let turn = &lane.turn.turn_id;
             match lane.stage {
-                Stage::Think => format!("t/{turn}/move/{}", lane.turn.moves + 1),
+                Stage::Think => format!("t/{turn}/move/{}", lane.next_reply()),
+                Stage::Compact => format!("t/{turn}/compact/{}", lane.compactions + 1),
                 Stage::Assemble | Stage::Queued => format!("t/{turn}/assemble"),
                 Stage::Extract => format!("t/{turn}/extract"),
                 Stage::Wait | Stage::WaitAsync => format!("t/{turn}/wait"),
@@ -290,17 +292,25 @@ fn call(
     pending: &[PendingView],
 ) -> Option<Call> {
     let turn = &lane.turn.turn_id;
+    let summary = state.summary.as_ref().map(|known| known.id.clone());
     let (what, number, work) = match lane.stage {
         Stage::Assemble => {
             let mut settings = json!(Settings::of(spec));
             settings["notes"] = json!(state.notes);
+            settings["summary"] = json!(summary);
             settings["input_message_id"] = json!(lane.turn.input_message_id);
             (ASSEMBLE, 0, TalkWork::Assemble { settings: Json::of(&settings), pending: pending.to_vec() })
         }
         Stage::Think => {
-            let number = lane.turn.moves + 1;
+            let number = lane.next_reply();
             let without_tools = lane.limits.as_ref().is_some_and(|limits| lane.rounds >= limits.max_rounds);
-            (CHAT, number, TalkWork::Chat { number, without_tools })
+            let may_compact = lane.compacted_for != Some(number);
+            (CHAT, number, TalkWork::Chat { number, without_tools, summary, may_compact })
+        }
+        Stage::Compact => {
+            let (number, compaction) = (lane.compactions + 1, lane.compaction.as_ref()?);
+            let (asked, without_model) = (!compaction.calls.is_empty(), compaction.without_model);
+            (COMPACT, number, TalkWork::Compact { number, summary, asked, without_model })
         }
         Stage::Extract => (EXTRACT, 0, TalkWork::Extract),
         Stage::Queued | Stage::Wait | Stage::WaitAsync => return None,

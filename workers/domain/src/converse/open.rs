@@ -23,6 +23,8 @@ pub(super) struct Calls<'a> {
     pub number: u32,
     pub tools: &'a [ResolvedTool],
     pub constraints: &'a AgentConstraints,
+    /// Whether the context can be made shorter.
+    pub may_compact: bool,
     /// What the model was shown, for tools that read it (SPEC D-TOOL-12).
     pub messages: &'a [Message],
 }
@@ -33,6 +35,8 @@ pub(super) struct Planned {
     pub decisions: Vec<TurnDecision>,
     /// Known at once: refusals, and acknowledgements of agents that joined.
     pub results: Vec<ToolResult>,
+    /// Calls that ask for a shorter context: what came of it is their result.
+    pub compacts: Vec<String>,
     /// Calls that the model goes on without.
     pub in_background: Vec<(String, OperationId)>,
     /// Calls that the model waits for.
@@ -43,12 +47,15 @@ impl Calls<'_> {
     pub fn plan(&self, calls: &[ToolCall]) -> Planned {
         let mut planned = Planned::default();
         for (index, call) in calls.iter().enumerate() {
-            if Builtin::parse(&call.name) == Some(Builtin::CompactContext) {
-                planned.results.push(not_compacted(call));
-                continue;
-            }
             match tool::plan(self.tools, self.constraints, call) {
                 ToolPlan::Refused(result) => planned.results.push(result),
+                ToolPlan::Dispatch(dispatch) if dispatch.request.target_id == Builtin::CompactContext.id() => {
+                    if self.may_compact {
+                        planned.compacts.push(call.id.clone());
+                    } else {
+                        planned.results.push(not_compacted(call));
+                    }
+                }
                 ToolPlan::Dispatch(dispatch) => self.task(&mut planned, index, call, *dispatch),
                 ToolPlan::Agent(wanted) => self.agent(&mut planned, index, call, *wanted),
             }
@@ -184,7 +191,7 @@ pub(super) fn denied(call_id: &str, reason: Option<&str>) -> ToolResult {
     ToolResult::failed(call_id, ToolError { code: ToolErrorCode::PermissionDenied, message, retriable: false })
 }
 
-/// Without a compactor nothing is compacted, and nobody fails for it (SPEC A-CMP-04).
+/// An agent whose compaction is off has no compactor: nothing is compacted, and nobody fails for it (SPEC A-CMP-04).
 fn not_compacted(call: &ToolCall) -> ToolResult {
     let message = "compaction is not configured; the context is as it was";
     ToolResult::ok(call.id.clone(), serde_json::json!({"compacted": false, "message": message}))

@@ -39,12 +39,17 @@ pub struct Reply {
     /// What the model was shown.
     #[serde(default)]
     pub messages: Vec<chat::Message>,
+    /// Tokens of a request that is over its budget, by the estimate: the model was not asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub over_budget: Option<u64>,
 }
 
 /// What becomes of a lane after a reply.
 pub(super) struct Acted {
     pub record: Option<MoveRecord>,
     pub results: Vec<ToolResult>,
+    /// Calls that ask for a shorter context.
+    pub compacts: Vec<String>,
     pub decisions: Vec<TurnDecision>,
     /// A round of tools was carried out.
     pub is_round: bool,
@@ -81,6 +86,7 @@ pub(super) fn plan(lane: &Lane, calls: &Calls<'_>, reply: &Reply) -> Acted {
     let mut acted = Acted {
         record: Some(record),
         results: planned.results.clone(),
+        compacts: planned.compacts.clone(),
         decisions: Vec::new(),
         is_round,
         is_cut: said.finish == Finish::Length,
@@ -94,8 +100,9 @@ pub(super) fn plan(lane: &Lane, calls: &Calls<'_>, reply: &Reply) -> Acted {
     }
     let spoke = lane.spoke || !acted.decisions.is_empty();
     acted.decisions.extend(planned.decisions);
-    let round =
-        Round { is_round, refused: !planned.results.is_empty(), waits: planned.waits, has_text: text.is_some() };
+    // Results that are there without waiting are shown to the model, whatever it has said already.
+    let answered = !planned.results.is_empty() || !planned.compacts.is_empty();
+    let round = Round { is_round, answered, waits: planned.waits, has_text: text.is_some() };
     acted.decisions.push(next(lane, said, &round, spoke));
     acted
 }
@@ -103,7 +110,7 @@ pub(super) fn plan(lane: &Lane, calls: &Calls<'_>, reply: &Reply) -> Acted {
 /// The tool calls of a reply, in short.
 struct Round {
     is_round: bool,
-    refused: bool,
+    answered: bool,
     waits: usize,
     has_text: bool,
 }
@@ -115,7 +122,7 @@ fn next(lane: &Lane, said: &ChatReply, round: &Round, spoke: bool) -> TurnDecisi
         return TurnDecision::MarkWaiting { turn_id, phase: TurnPhase::WaitingTool };
     }
     // Only work in the background, and the user has been told: nothing is left to say for now.
-    let is_told = round.is_round && !round.refused && round.has_text;
+    let is_told = round.is_round && !round.answered && round.has_text;
     if (round.is_round && !is_told) || said.finish == Finish::Pause || lane.unseen > 0 {
         return TurnDecision::ResumeFromTool { turn_id };
     }
@@ -169,6 +176,7 @@ fn cut(turn: &TurnId, calls: &Calls<'_>, reply: &Reply, text: &str) -> Acted {
     Acted {
         record: Some(record),
         results: Vec::new(),
+        compacts: Vec::new(),
         decisions,
         is_round: false,
         is_cut: false,
@@ -196,6 +204,7 @@ fn failed(turn: &TurnId, failure: Option<&ChatFailure>) -> Acted {
     Acted {
         record: None,
         results: Vec::new(),
+        compacts: Vec::new(),
         decisions: vec![TurnDecision::FailTurn { turn_id: turn.clone(), error, cancelled: false }],
         is_round: false,
         is_cut: false,

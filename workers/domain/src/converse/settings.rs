@@ -3,7 +3,6 @@
 
 use schemas::conversation::Busy;
 use schemas::definition::PersonaBody;
-use schemas::json::Json;
 use schemas::limits::{ENTRIES_MAX, NAME_BYTES_MAX, PROMPT_BYTES_MAX};
 use schemas::problem::FieldProblem;
 use schemas::session::SessionSpec;
@@ -53,10 +52,6 @@ impl Settings {
         let mut settings = read(&mut config);
         settings.task.clone_from(&spec.task);
         settings
-    }
-
-    pub fn to_json(&self) -> Json {
-        Json::of(self)
     }
 
     /// What overrides the persona.

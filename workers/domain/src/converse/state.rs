@@ -5,6 +5,7 @@ use schemas::id::{OperationId, SessionId, TurnId};
 use serde::{Deserialize, Serialize};
 
 use super::assembly::Limits;
+use super::summary::{Compacting, Known};
 use crate::chat::ToolResult;
 
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -23,6 +24,9 @@ pub struct TalkState {
     /// The turn that started last: the correlation of the next one goes back to it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_turn: Option<TurnId>,
+    /// The newest summary of the conversation.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub summary: Option<Known>,
 }
 
 /// One active turn.
@@ -56,6 +60,14 @@ pub struct Lane {
     /// The reply before was cut to make room for guidance, or paused by its provider.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub declined: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub compaction: Option<Compacting>,
+    /// Pieces of compactions that have been answered.
+    #[serde(default)]
+    pub compactions: u32,
+    /// The reply before which the context was made as short as it gets.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub compacted_for: Option<u32>,
 }
 
 /// What a lane does next, or waits for.
@@ -65,6 +77,8 @@ pub enum Stage {
     /// Too many turns are active: it waits for one of them to end.
     Queued,
     Assemble,
+    /// Old messages become a summary, before its model is asked again.
+    Compact,
     Think,
     /// For results without which its model is not asked again.
     Wait,
@@ -129,9 +143,9 @@ impl TalkState {
 }
 
 impl Lane {
-    /// Whether the model is not asked before something ends.
-    pub fn waits_sync(&self) -> bool {
-        self.open.iter().any(|open| !open.is_async)
+    /// Number of the reply that comes next.
+    pub fn next_reply(&self) -> u32 {
+        self.turn.moves + 1
     }
 
     /// The phase that its stage and its open work amount to (SPEC K-02).
@@ -139,7 +153,7 @@ impl Lane {
         let waits_for = |kind| self.open.iter().any(|open| !open.is_async && open.kind == kind);
         match self.stage {
             Stage::Queued => TurnPhase::Queued,
-            Stage::Assemble => TurnPhase::Assembling,
+            Stage::Assemble | Stage::Compact => TurnPhase::Assembling,
             Stage::Think => TurnPhase::Thinking,
             Stage::Wait if waits_for(OperationKind::Approval) => TurnPhase::WaitingApproval,
             Stage::Wait if waits_for(OperationKind::Agent) => TurnPhase::WaitingAgent,

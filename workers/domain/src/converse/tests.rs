@@ -2,5 +2,7 @@
 
 mod bench;
 mod calls;
+mod compactions;
+mod contexts;
 mod control;
 mod turns;

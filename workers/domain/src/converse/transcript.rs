@@ -1,4 +1,4 @@
-//! What a turn's model is shown next: its assembly, extended by what the log has of the turn since.
+//! What the log has of a turn since its assembly, as messages for its model.
 
 use std::collections::HashMap;
 
@@ -7,8 +7,8 @@ use schemas::id::OperationId;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::assembly::Assembly;
-use crate::chat::{ChatRequest, Message, Part, Role, ToolCall, ToolChoice, ToolResult};
+use crate::chat::{Message, Part, Role, ToolCall, ToolResult};
+use crate::compact::Entry;
 
 /// The body of a `move` record: one recorded reply of a model.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -46,27 +46,33 @@ pub(super) struct LateResult {
     pub result: ToolResult,
 }
 
-/// The next request of a turn. `rows` are the turn's records in the order of the log.
-pub fn request_of(assembly: &Assembly, rows: &[LogRow], without_tools: bool) -> ChatRequest {
-    let mut request = assembly.request.clone();
-    let mut fold = Fold { messages: std::mem::take(&mut request.messages), last: None, aside: Vec::new() };
+/// Replies with the results of their calls, and what came beside them. The place of each message is the
+/// number of the reply that it belongs to; 0 for what came before the first. `rows` are the turn's
+/// records in the order of the log.
+pub(super) fn replies(rows: &[LogRow]) -> Vec<Entry> {
+    let mut fold = Fold::default();
     for row in rows {
         fold.take(row);
     }
     fold.close(u64::MAX);
-    request.messages = fold.messages;
-    if without_tools && !request.tools.is_empty() {
-        request.parameters.tool_choice = Some(ToolChoice::None);
-    }
-    request
+    fold.messages
 }
 
+#[derive(Default)]
 struct Fold {
-    messages: Vec<Message>,
+    messages: Vec<Entry>,
     /// The last reply, with the results of its calls so far.
-    last: Option<(MoveRecord, HashMap<String, ToolResult>)>,
+    last: Option<Last>,
+    /// Number of the reply that was put down last.
+    number: u64,
     /// What came since the last reply and is no result of it, with its offset.
-    aside: Vec<(u64, Message)>,
+    aside: Vec<(u64, i64, Message)>,
+}
+
+struct Last {
+    reply: MoveRecord,
+    results: HashMap<String, ToolResult>,
+    at_ms: i64,
 }
 
 impl Fold {
@@ -76,44 +82,56 @@ impl Fold {
             LogKind::Move => {
                 if let Ok(reply) = body.to::<MoveRecord>() {
                     self.close(reply.seen);
-                    self.last = Some((reply, HashMap::new()));
+                    self.last = Some(Last { reply, results: HashMap::new(), at_ms: row.record.at_ms });
                 }
             }
             LogKind::ToolResult => {
-                if let (Some((_, results)), Ok(result)) = (&mut self.last, body.to::<ToolResult>()) {
-                    results.entry(result.tool_call_id.clone()).or_insert(result);
+                if let (Some(last), Ok(result)) = (&mut self.last, body.to::<ToolResult>()) {
+                    last.results.entry(result.tool_call_id.clone()).or_insert(result);
                 }
             }
             LogKind::AsyncResult => {
                 if let Ok(late) = body.to::<LateResult>() {
-                    self.aside.push((row.offset, Message::text(Role::User, in_words(&late))));
+                    self.beside(row, in_words(&late));
                 }
             }
             LogKind::Note => {
                 if let Some(text) = body.to_value().get("text").and_then(Value::as_str) {
-                    self.aside.push((row.offset, Message::text(Role::User, format!("[Note] {text}"))));
+                    self.beside(row, format!("[Note] {text}"));
                 }
             }
             _ => {}
         }
     }
 
+    fn beside(&mut self, row: &LogRow, text: String) {
+        self.aside.push((row.offset, row.record.at_ms, Message::text(Role::User, text)));
+    }
+
     /// Puts down the last reply with one result for each of its calls, in the order of the calls
     /// (SPEC K-15): providers refuse a call without one. Then comes what was known at `seen`.
     fn close(&mut self, seen: u64) {
-        if let Some((reply, results)) = self.last.take() {
+        if let Some(Last { reply, results, at_ms }) = self.last.take() {
+            self.number = u64::from(reply.number);
             if !reply.parts.is_empty() {
-                self.messages.push(Message::new(Role::Assistant, reply.parts.clone()));
+                self.put(at_ms, Message::new(Role::Assistant, reply.parts.clone()));
             }
             let parts: Vec<Part> = reply.tool_calls.iter().map(|call| result_part(call, &reply, &results)).collect();
             if !parts.is_empty() {
-                self.messages.push(Message::new(Role::Tool, parts));
+                self.put(at_ms, Message::new(Role::Tool, parts));
             }
         }
-        let (known, later) = std::mem::take(&mut self.aside).into_iter().partition(|(offset, _)| *offset <= seen);
-        self.aside = later;
-        let known: Vec<(u64, Message)> = known;
-        self.messages.extend(known.into_iter().map(|(_, message)| message));
+        for (offset, at_ms, message) in std::mem::take(&mut self.aside) {
+            if offset <= seen {
+                self.put(at_ms, message);
+            } else {
+                self.aside.push((offset, at_ms, message));
+            }
+        }
+    }
+
+    fn put(&mut self, at_ms: i64, message: Message) {
+        self.messages.push(Entry { key: self.number, at_ms, message });
     }
 }
 

@@ -5,6 +5,7 @@ use schemas::memory::MemoryOwner;
 
 use super::{Recalled, embedding, split};
 use crate::failure::Failure;
+use crate::memory::NewMemory;
 use crate::memory::input::MemoryWrite;
 use crate::ports::{Embedder, Memories, Remembered};
 
@@ -20,7 +21,20 @@ pub async fn write(
     input: MemoryWrite,
     made: MemoryId,
 ) -> Result<Recalled<Remembered>, Failure> {
-    let (embedding, not_embedded) = split(embedding(embedder, &input.content).await);
-    let value = memories.write(owner, &input.into_new(made, embedding)).await?;
+    keep(memories, embedder, owner, input.into_new(made)).await
+}
+
+/// The same for what was made here, and need not be checked.
+///
+/// # Errors
+/// As for [`write`].
+pub async fn keep(
+    memories: &dyn Memories,
+    embedder: &dyn Embedder,
+    owner: &MemoryOwner,
+    memory: NewMemory,
+) -> Result<Recalled<Remembered>, Failure> {
+    let (embedding, not_embedded) = split(embedding(embedder, &memory.content).await);
+    let value = memories.write(owner, &NewMemory { embedding, ..memory }).await?;
     Ok(Recalled { value, not_embedded })
 }

@@ -92,13 +92,6 @@ async fn kinds_that_nobody_runs_are_told_so_and_can_be_brought() {
 }
 
 #[tokio::test]
-async fn a_person_who_approved_is_the_answer() {
-    let asked = call(ActionKind::Human, json!({"question": "May I?"}), json!({}));
-    let answer = actions(config(false)).run(&asked).await.unwrap();
-    assert_eq!(answer, json!({"approved": true, "operation": "input"}));
-}
-
-#[tokio::test]
 async fn context_reshapes_and_checks() {
     let actions = actions(config(false));
     let fields = json!({"fields": {"name": "input.user.name", "all": "$.input"}});

@@ -25,6 +25,9 @@ struct Asked {
     settings: Settings,
     #[serde(default)]
     notes: Vec<String>,
+    /// Record of the newest summary that the session knows of.
+    #[serde(default)]
+    summary: Option<String>,
     input_message_id: MessageId,
 }
 
@@ -56,7 +59,7 @@ async fn gather(
     let recent_limit = usize::try_from(resolved.persona.recent_turns_limit).unwrap_or(usize::MAX);
     let turns = turns(deps, namespace, talk, None, recent_limit.saturating_add(1)).await?;
     let active = turns_in_work(deps, namespace, talk).await?;
-    let history = history(deps, namespace, talk, recent_limit).await?;
+    let history = history(deps, namespace, talk, recent_limit, asked.summary.as_deref()).await?;
     let input = input(deps, namespace, talk, &history, &asked.input_message_id).await?;
     let (blocks, found) = memory::recalled(deps, namespace, talk, &input).await?;
     Ok(Gathered {
@@ -108,12 +111,14 @@ async fn turns_in_work(deps: &TalkDeps, namespace: &Namespace, talk: &TalkCall) 
     Ok(others.map(|turn| turn.input_message_id).collect())
 }
 
-/// The messages since the `recent`th last of a user, oldest first, or since the newest summary.
+/// The messages since the `recent`th last of a user, oldest first, and summaries. The session's own is
+/// among them however old it is.
 async fn history(
     deps: &TalkDeps,
     namespace: &Namespace,
     talk: &TalkCall,
     recent: usize,
+    summary: Option<&str>,
 ) -> Result<Vec<LogRow>, Outcome> {
     let query = LogQuery {
         namespace: namespace.clone(),
@@ -128,19 +133,25 @@ async fn history(
         bytes: MODEL_REQUEST_BYTES_MAX,
     };
     let newest_first = stored(|| deps.conversations.log(&query)).await?;
-    let mut left = recent.saturating_add(1);
-    let mut kept = Vec::with_capacity(newest_first.len());
+    let (mut left, mut is_full) = (recent.saturating_add(1), false);
+    let mut kept: Vec<LogRow> = Vec::with_capacity(newest_first.len());
     for row in newest_first {
-        let message = row.record.body.to::<Message>().ok();
-        let is_input = message.is_some_and(|message| message.sender_type == SenderType::User);
-        if is_input && left == 0 {
-            break;
-        }
+        let is_input = is_of_user(&row);
+        is_full |= is_input && left == 0;
         left = left.saturating_sub(usize::from(is_input));
-        kept.push(row);
+        if !is_full || row.record.kind == LogKind::Summary {
+            kept.push(row);
+        }
+    }
+    if let Some(id) = summary.filter(|id| kept.iter().all(|row| row.record.id != *id)) {
+        kept.extend(stored(|| deps.conversations.record(namespace, &talk.conversation, id)).await?);
     }
     kept.reverse();
     Ok(kept)
+}
+
+fn is_of_user(row: &LogRow) -> bool {
+    row.record.body.to::<Message>().is_ok_and(|message| message.sender_type == SenderType::User)
 }
 
 /// The message that started the turn. It is old when much was said while the turn was queued.

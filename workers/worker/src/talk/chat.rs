@@ -1,7 +1,8 @@
 //! One reply of a model: the turn's context as the log has it, streamed to whoever listens.
 
-use domain::chat::{CallContext, ChatCall, RequestClass};
-use domain::converse::{Assembly, Reply, message_id, request_of};
+use domain::chat::{CallContext, ChatCall, ChatRequest, RequestClass};
+use domain::context::estimate_request;
+use domain::converse::{Assembly, Reply, Shown, Summary, message_id};
 use domain::effect::{Outcome, TalkCall};
 use domain::ports::{ConversationKey, LogQuery};
 use schemas::conversation::{LogKind, LogRow};
@@ -16,26 +17,48 @@ use super::{TalkDeps, failed, stored};
 
 /// Records of one turn that its model is shown.
 const ROWS_MAX: usize = 10_000;
-const KINDS: [LogKind; 5] =
-    [LogKind::Assembly, LogKind::Move, LogKind::ToolResult, LogKind::AsyncResult, LogKind::Note];
+const KINDS: [LogKind; 6] =
+    [LogKind::Assembly, LogKind::Move, LogKind::ToolResult, LogKind::AsyncResult, LogKind::Note, LogKind::Summary];
+
+/// What is asked for.
+pub(super) struct Asked<'a> {
+    /// Of the reply in its turn.
+    pub number: u32,
+    pub without_tools: bool,
+    /// Record of the newest summary.
+    pub summary: Option<&'a str>,
+    /// Whether a context that is over its budget is made shorter instead.
+    pub may_compact: bool,
+}
 
 pub(super) async fn chat(
     deps: &TalkDeps,
     (namespace, session): (&Namespace, &SessionId),
     talk: &TalkCall,
-    number: u32,
-    without_tools: bool,
+    asked: Asked<'_>,
     cut: &Notify,
 ) -> Outcome {
-    let rows = match rows(deps, namespace, talk).await {
-        Ok(rows) => rows,
-        Err(outcome) => return outcome,
-    };
-    let assembled = rows.iter().rev().find(|row| row.record.kind == LogKind::Assembly);
-    let Some(assembly) = assembled.and_then(|row| row.record.body.to::<Assembly>().ok()) else {
-        return failed(Code::Internal, format!("the context of turn {} is missing or damaged", talk.turn));
-    };
-    let request = request_of(&assembly, &rows, without_tools);
+    match reply(deps, (namespace, session), talk, asked, cut).await.map(|reply| serde_json::to_value(&reply)) {
+        Ok(Ok(value)) => Outcome::Ok(value),
+        Ok(Err(error)) => failed(Code::Internal, error.to_string()),
+        Err(outcome) => outcome,
+    }
+}
+
+async fn reply(
+    deps: &TalkDeps,
+    (namespace, session): (&Namespace, &SessionId),
+    talk: &TalkCall,
+    asked: Asked<'_>,
+    cut: &Notify,
+) -> Result<Reply, Outcome> {
+    let number = asked.number;
+    let rows = rows(deps, namespace, talk).await?;
+    let assembly = assembly_of(&rows, talk)?;
+    let newest = newest_summary(deps, namespace, talk, asked.summary).await?;
+    let shown = Shown::of(&assembly, newest.as_ref(), &rows);
+    let request = shown.request(asked.without_tools);
+    let over_budget = tokens_over_budget(&assembly, &shown, &request, talk).filter(|_| asked.may_compact);
     let context = CallContext {
         conversation_id: talk.conversation.to_string(),
         turn_id: talk.turn.to_string(),
@@ -58,7 +81,11 @@ pub(super) async fn chat(
         constraints: assembly.constraints,
         seen: rows.last().map_or(0, |row| row.offset),
         messages,
+        over_budget,
     };
+    if over_budget.is_some() {
+        return Ok(reply);
+    }
     tokio::select! {
         biased;
         outcome = deps.models.chat(&call, Some(&sink)) => {
@@ -70,13 +97,39 @@ pub(super) async fn chat(
         }
         () = cut.notified() => reply.cut = Some(sink.said()),
     }
-    match serde_json::to_value(&reply) {
-        Ok(value) => Outcome::Ok(value),
-        Err(error) => failed(Code::Internal, error.to_string()),
-    }
+    Ok(reply)
 }
 
-async fn rows(deps: &TalkDeps, namespace: &Namespace, talk: &TalkCall) -> Result<Vec<LogRow>, Outcome> {
+/// How large a request is that can, and should, be smaller.
+fn tokens_over_budget(assembly: &Assembly, shown: &Shown<'_>, request: &ChatRequest, talk: &TalkCall) -> Option<u64> {
+    let limits = assembly.limits.context.as_ref()?;
+    let tokens = estimate_request(request);
+    let is_over = tokens > limits.tokens && shown.due((&talk.conversation, &talk.turn), limits, false).is_some();
+    is_over.then_some(tokens)
+}
+
+/// The context that the turn began with.
+pub(super) fn assembly_of(rows: &[LogRow], talk: &TalkCall) -> Result<Assembly, Outcome> {
+    let assembled = rows.iter().rev().find(|row| row.record.kind == LogKind::Assembly);
+    let missing = || failed(Code::Internal, format!("the context of turn {} is missing or damaged", talk.turn));
+    assembled.and_then(|row| row.record.body.to::<Assembly>().ok()).ok_or_else(missing)
+}
+
+/// The newest summary of the conversation.
+pub(super) async fn newest_summary(
+    deps: &TalkDeps,
+    namespace: &Namespace,
+    talk: &TalkCall,
+    id: Option<&str>,
+) -> Result<Option<Summary>, Outcome> {
+    let Some(id) = id else { return Ok(None) };
+    let row = stored(|| deps.conversations.record(namespace, &talk.conversation, id)).await?;
+    let missing = || failed(Code::Internal, format!("the summary {id} is missing or damaged"));
+    row.and_then(|row| row.record.body.to::<Summary>().ok()).map(Some).ok_or_else(missing)
+}
+
+/// The records of the turn that its context is made of, in the order of the log.
+pub(super) async fn rows(deps: &TalkDeps, namespace: &Namespace, talk: &TalkCall) -> Result<Vec<LogRow>, Outcome> {
     let query = LogQuery {
         namespace: namespace.clone(),
         conversation_id: talk.conversation.clone(),

@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use domain::context::{MemoryBlock, MemoryTier};
+use domain::context::MemoryBlock;
 use domain::effect::{EffectFailure, Outcome, TalkCall};
 use domain::failure::Failure;
 use domain::memory::input::{MemorySearch, MemoryWrite};
@@ -14,7 +14,7 @@ use domain::recall;
 use schemas::conversation::{LogKind, Message, SenderType};
 use schemas::id::{MemoryId, Namespace};
 use schemas::limits::{MEMORY_PAGE_MAX, PAGE_BYTES_MAX};
-use schemas::memory::{self as rows, MemoryOwner};
+use schemas::memory::{MemoryOwner, MemoryTier};
 use schemas::problem::Code;
 use serde_json::json;
 
@@ -43,15 +43,10 @@ pub(super) async fn recalled(
     input: &Message,
 ) -> Result<(Vec<MemoryBlock>, Vec<String>), Outcome> {
     let owner = MemoryOwner { namespace: namespace.clone(), agent_id: talk.agent.clone() };
-    let tiers = vec![rows::MemoryTier::Core, rows::MemoryTier::Working];
-    let filter = MemoryFilter { tiers, ..MemoryFilter::default() };
+    let filter = MemoryFilter { tiers: vec![MemoryTier::Core, MemoryTier::Working], ..MemoryFilter::default() };
     let query = MemoryListQuery { filter, after: None, limit: MEMORY_PAGE_MAX };
     let page = stored(|| deps.memories.list(&owner, &query)).await?;
-    let chosen = blocks::select(&page.rows);
-    let core = chosen.core.into_iter().map(|block| (MemoryTier::Core, block));
-    let working = chosen.working.into_iter().map(|block| (MemoryTier::Working, block));
-    let blocks = core.chain(working).map(|(tier, block)| MemoryBlock::new(tier, block.title, block.content)).collect();
-    Ok((blocks, found(deps, &owner, talk, input).await?))
+    Ok((blocks::select(&page.rows), found(deps, &owner, talk, input).await?))
 }
 
 async fn found(deps: &TalkDeps, owner: &MemoryOwner, talk: &TalkCall, input: &Message) -> Result<Vec<String>, Outcome> {

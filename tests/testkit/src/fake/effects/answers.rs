@@ -93,6 +93,7 @@ fn talked(talk: &TalkCall) -> Value {
             "tools": [],
             "constraints": {},
         }),
+        TalkWork::Compact { .. } => json!({"tokens": 1}),
         TalkWork::Extract => json!({"written": 0}),
     }
 }

@@ -9,8 +9,11 @@ use schemas::session::SessionSpec;
 use serde_json::{Value, json};
 
 use crate::chat::{ChatReply, ChatRequest, Finish, ModelTarget, Parameters, Part, ToolCall};
-use crate::converse::{Assembly, CONVERSE, Limits, Reply, TalkState, request_of};
-use crate::effect::{Effect, Outcome, TalkWork};
+use crate::compact::Entry;
+use crate::context::estimate_request;
+use crate::converse::{Assembly, CONVERSE, Compacted, Limits, Placed, Reply, Shown, Summarised, Summary, TalkState};
+use crate::effect::{Effect, Outcome, TalkCall, TalkWork};
+use crate::memory::NewMemory;
 use crate::moniker::{Answer, Arrival, ArrivalKind, Call, Decision, Emits, FollowUp, Moniker, StepInput};
 use crate::tool::{self, ResolvedTool};
 
@@ -27,6 +30,12 @@ pub struct Bench {
     pub tools: Vec<ResolvedTool>,
     pub constraints: AgentConstraints,
     pub limits: Limits,
+    /// What was said before the turns.
+    pub history: Vec<Entry>,
+    /// What summaries were archived.
+    pub archive: Vec<NewMemory>,
+    /// What the models that summarise were asked.
+    pub summarised: Vec<ChatRequest>,
     token: StepToken,
     arrivals: u32,
     /// The calls of the last step, and how long the log was when they began.
@@ -59,7 +68,10 @@ impl Bench {
             names: Vec::new(),
             tools: Vec::new(),
             constraints: AgentConstraints::default(),
-            limits: Limits { max_rounds: 20, max_tokens: None, max_cost: None },
+            limits: Limits { max_rounds: 20, max_tokens: None, max_cost: None, context: None },
+            history: Vec::new(),
+            archive: Vec::new(),
+            summarised: Vec::new(),
             token: StepToken::start(),
             arrivals: 0,
             asked: (Vec::new(), 0),
@@ -131,27 +143,109 @@ impl Bench {
     }
 
     pub fn assemble(&mut self) -> Decision {
+        let mut request = ChatRequest { tools: tool::specs(&self.tools), ..ChatRequest::ask("be brief", "hello") };
+        let placed = |(n, entry): (usize, &Entry)| Placed { at: n + 1, offset: entry.key, at_ms: entry.at_ms };
+        let history = self.history.iter().enumerate().map(placed).collect();
+        request.messages.splice(1..1, self.history.iter().map(|entry| entry.message.clone()));
         let assembly = Assembly {
             agent_name: "Ada".to_owned(),
             target: ModelTarget::Default,
-            request: ChatRequest { tools: tool::specs(&self.tools), ..ChatRequest::ask("be brief", "hello") },
+            request,
             tools: self.tools.clone(),
             constraints: self.constraints.clone(),
             limits: self.limits.clone(),
             recent_turns: Vec::new(),
+            summary: None,
+            summary_at: 1,
+            history,
         };
         self.answer("assemble", Outcome::Ok(json!(assembly)))
     }
 
-    /// The request that the model under way is asked with.
-    pub fn request(&self) -> ChatRequest {
-        let call = self.calls().into_iter().find(|call| call.effect.kind() == "chat").expect("a model is asked");
-        let Effect::Talk(talk) = call.effect else { panic!("a chat is talk") };
-        let TalkWork::Chat { without_tools, .. } = talk.what else { panic!("a chat") };
+    /// The call of this kind that is under way, with what its performer reads: the context of the turn, the
+    /// newest summary and the turn's records.
+    fn under_way(&self, kind: &str) -> (TalkCall, Assembly, Option<Summary>, Vec<LogRow>) {
+        let call = self.calls().into_iter().find(|call| call.effect.kind() == kind);
+        let Effect::Talk(talk) = call.unwrap_or_else(|| panic!("no {kind} is under way")).effect else {
+            panic!("{kind} is talk")
+        };
         let rows: Vec<LogRow> =
             self.log.iter().filter(|row| row.record.turn_id.as_ref() == Some(&talk.turn)).cloned().collect();
         let assembly = rows.iter().find(|row| row.record.kind == LogKind::Assembly).expect("a context");
-        request_of(&assembly.record.body.to().unwrap(), &rows, without_tools)
+        let (TalkWork::Chat { summary, .. } | TalkWork::Compact { summary, .. }) = &talk.what else {
+            panic!("{kind} has no context")
+        };
+        let newest = summary.as_ref().map(|id| {
+            let row = self.log.iter().find(|row| row.record.id == *id).expect("a known summary");
+            row.record.body.to().expect("a summary")
+        });
+        (*talk, assembly.record.body.to().expect("an assembly"), newest, rows)
+    }
+
+    /// The request that the model under way is asked with.
+    pub fn request(&self) -> ChatRequest {
+        let (talk, assembly, newest, rows) = self.under_way("chat");
+        let TalkWork::Chat { without_tools, .. } = talk.what else { panic!("a chat") };
+        Shown::of(&assembly, newest.as_ref(), &rows).request(without_tools)
+    }
+
+    /// Whether the next request should, and can, be shorter. If so, the moniker is told instead of the model.
+    pub fn is_over_budget(&mut self) -> bool {
+        let (talk, assembly, newest, rows) = self.under_way("chat");
+        let TalkWork::Chat { may_compact, .. } = talk.what else { panic!("a chat") };
+        let shown = Shown::of(&assembly, newest.as_ref(), &rows);
+        let tokens = estimate_request(&shown.request(false));
+        let Some(limits) = assembly.limits.context.as_ref().filter(|limits| may_compact && tokens > limits.tokens)
+        else {
+            return false;
+        };
+        if shown.due((&talk.conversation, &talk.turn), limits, false).is_none() {
+            return false;
+        }
+        let reply = Reply { over_budget: Some(tokens), ..self.blank() };
+        self.answer("chat", Outcome::Ok(json!(reply)));
+        true
+    }
+
+    /// One piece of a compaction, as it is made and archived; not told to the moniker yet. A model that is
+    /// asked for a summary says `answer`.
+    pub fn piece(&mut self, answer: Result<&str, &str>) -> Compacted {
+        let (talk, assembly, newest, rows) = self.under_way("compact");
+        let TalkWork::Compact { summary: base, asked, without_model, .. } = talk.what else { panic!("a compaction") };
+        let shown = Shown::of(&assembly, newest.as_ref(), &rows);
+        let mut compacted = Compacted { tokens: estimate_request(&shown.request(false)), ..Compacted::default() };
+        let limits = assembly.limits.context.as_ref().expect("limits");
+        let Some(due) = shown.due((&talk.conversation, &talk.turn), limits, asked) else { return compacted };
+        let job = due.job(&talk.conversation, limits, "Ada");
+        let piece = job.next().expect("what is due is a piece");
+        let text = match (without_model, answer) {
+            (true, _) => job.extract(piece),
+            (false, answer) => {
+                self.summarised.push(job.request(piece));
+                match answer {
+                    Ok(text) => text.to_owned(),
+                    Err(message) => return Compacted { failure: Some(message.to_owned()), ..compacted },
+                }
+            }
+        };
+        let made = job.close(piece, &text).expect("a text");
+        let summary = Summary::after(due.scope, due.upto, &made, &limits.compaction);
+        compacted.made = Some(Summarised { summary, base, messages: made.messages });
+        self.archive.push(made.archive);
+        compacted
+    }
+
+    /// An answer that comes under this key.
+    pub fn take_answer(&mut self, key: &str, value: Value) -> Decision {
+        self.step(None, None, Some(Answer { key: key.to_owned(), outcome: Outcome::Ok(value) }))
+    }
+
+    /// Compacts to the end; each model says `answer`.
+    pub fn compact(&mut self, answer: Result<&str, &str>) {
+        while self.calls().iter().any(|call| call.effect.kind() == "compact") {
+            let piece = self.piece(answer);
+            self.answer("compact", Outcome::Ok(json!(piece)));
+        }
     }
 
     /// The model replies with a text and calls of tools: `(id, name, input)`.
@@ -196,6 +290,7 @@ impl Bench {
             constraints: self.constraints.clone(),
             seen: self.asked.1,
             messages: Vec::new(),
+            over_budget: None,
         }
     }
 

@@ -7,7 +7,7 @@ use schemas::problem::FieldProblem;
 use serde_json::{Map, Value};
 
 use super::{checked, kind, label, metadata, prose, share, tier};
-use crate::memory::{Embedding, NewMemory};
+use crate::memory::NewMemory;
 
 const FIELDS: &[&str] = &["id", "label", "tier", "type", "content", "significance", "metadata"];
 const KIND: &str = "note";
@@ -50,7 +50,7 @@ impl MemoryWrite {
     }
 
     /// `made` is the id of a new memory if the input names none.
-    pub fn into_new(self, made: MemoryId, embedding: Option<Embedding>) -> NewMemory {
+    pub fn into_new(self, made: MemoryId) -> NewMemory {
         NewMemory {
             id: self.id.unwrap_or(made),
             label: self.label,
@@ -59,7 +59,7 @@ impl MemoryWrite {
             content: self.content,
             significance: self.significance,
             metadata: self.metadata,
-            embedding,
+            embedding: None,
             expect_version: None,
         }
     }

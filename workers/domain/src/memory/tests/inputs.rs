@@ -2,7 +2,6 @@
 
 use serde_json::json;
 
-use super::super::decision;
 use super::super::input::{MemoryList, MemoryRef, MemorySearch, MemoryUpdate, MemoryWrite};
 use super::*;
 
@@ -14,12 +13,12 @@ fn fields<T: std::fmt::Debug>(result: Result<T, Vec<schemas::problem::FieldProbl
 fn a_write_needs_a_text_and_has_defaults() {
     let write = MemoryWrite::check(&json!({"content": "Anna likes tea."})).expect("valid");
     assert_eq!((write.tier, write.kind.as_str(), write.significance), (MemoryTier::Archival, "note", 0.5));
-    let new = write.into_new(id("made"), None);
+    let new = write.into_new(id("made"));
     assert_eq!((new.id.as_str(), new.content.as_str(), new.expect_version), ("made", "Anna likes tea.", None));
     let whole = json!({"id": "m1", "label": "tea", "tier": "core", "type": "fact", "content": "x",
         "significance": 1, "metadata": {"a": [1]}});
     let write = MemoryWrite::check(&whole).expect("valid");
-    assert_eq!(write.into_new(id("made"), None).id.as_str(), "m1");
+    assert_eq!(write.into_new(id("made")).id.as_str(), "m1");
 }
 
 #[test]
@@ -76,18 +75,4 @@ fn searches_and_lists_are_bounded() {
     let list = MemoryList::check(&json!({"cursor": MemoryList::cursor(&place)})).expect("valid");
     assert_eq!((list.after, list.limit), (Some(place), 50));
     assert_eq!(fields(MemoryList::check(&json!({"cursor": "x", "limit": 0}))), ["limit", "cursor"]);
-}
-
-#[test]
-fn decisions_write_by_key() {
-    let write = decision::write("favourite", &json!("green tea")).expect("valid");
-    assert_eq!((write.label.as_deref(), write.content.as_str()), (Some("favourite"), "green tea"));
-    let write = decision::write("scores", &json!({"a": [1, 2]})).expect("valid");
-    assert_eq!(write.content, r#"{"a":[1,2]}"#);
-    let update = decision::update("favourite", &json!(3)).expect("valid");
-    assert_eq!(update.key, MemoryKey::Label("favourite".into()));
-    assert_eq!(update.content.as_deref(), Some("3"));
-    let mut told = fields(decision::write(" ", &json!("")));
-    told.sort();
-    assert_eq!(told, ["key", "value"]);
 }

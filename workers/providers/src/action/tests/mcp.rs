@@ -6,8 +6,13 @@ use std::process::Stdio;
 use std::sync::OnceLock;
 use std::time::Duration;
 
+use tokio::io::{AsyncBufReadExt, BufReader};
+
 use super::*;
 use crate::fake_server::{FakeServer, Say};
+
+/// What happens does so well before.
+const WAIT_MAX: Duration = Duration::from_secs(60);
 
 /// The reference server's program.
 fn everything() -> &'static Path {
@@ -64,14 +69,18 @@ async fn the_reference_server_is_spoken_with_over_its_streams() {
 async fn the_reference_server_is_spoken_with_over_http() {
     let port = std::net::TcpListener::bind("127.0.0.1:0").expect("a port").local_addr().expect("bound").port();
     let mut command = tokio::process::Command::new(everything());
-    command.arg("streamableHttp").env("PORT", port.to_string()).stdout(Stdio::null()).stderr(Stdio::null());
-    let _server = crate::action::group::Group::start(&mut command).expect("a server");
-    for _ in 0..200 {
-        if tokio::net::TcpStream::connect(("127.0.0.1", port)).await.is_ok() {
-            break;
+    command.arg("streamableHttp").env("PORT", port.to_string()).stdout(Stdio::null()).stderr(Stdio::piped());
+    let mut server = crate::action::group::Group::start(&mut command).expect("a server");
+    let mut said = BufReader::new(server.child.stderr.take().expect("it is piped")).lines();
+    let listens = async {
+        while let Some(line) = said.next_line().await.expect("its words") {
+            if line.contains("listening") {
+                return;
+            }
         }
-        tokio::time::sleep(Duration::from_millis(50)).await;
-    }
+        panic!("it ended");
+    };
+    tokio::time::timeout(WAIT_MAX, listens).await.expect("it listens");
     let url = Some(format!("http://127.0.0.1:{port}/mcp"));
     speaks(&with(McpServer { url, ..McpServer::default() })).await;
 }
@@ -105,21 +114,25 @@ async fn noise_is_passed_over_and_floods_end_the_connection() {
 
 #[tokio::test]
 async fn the_whole_family_of_a_server_ends_with_it() {
-    let mark = std::env::temp_dir().join(format!("stepfleet-mcp-{}", std::process::id()));
-    // A grandchild that would go on for ever.
+    let folder = tempfile::tempdir().expect("a folder");
+    let pipe = folder.path().join("pipe");
+    assert!(std::process::Command::new("mkfifo").arg(&pipe).status().expect("mkfifo").success());
+    // A grandchild that would go on for ever, and holds the pipe for as long as it lives.
     let script = format!(
-        "sh -c 'while true; do date > {0}; sleep 0.1; done' & read a; \
-         echo '{{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{{}}}}'; read b; read c",
-        mark.display()
+        "sleep 1000000 > {} & read a; \
+         echo '{{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{{}}}}'; read b; read c; wait",
+        pipe.display()
     );
     let actions = with(shell(&script));
-    let asked = tokio::time::timeout(Duration::from_millis(600), actions.run(&tool("x", json!({})))).await;
-    assert!(asked.is_err() && mark.exists(), "it runs and does not answer");
+    let opened = tokio::task::spawn_blocking(move || std::fs::File::open(pipe));
+    let mut held = tokio::select! {
+        answer = actions.run(&tool("x", json!({}))) => panic!("it does not answer: {answer:?}"),
+        opened = tokio::time::timeout(WAIT_MAX, opened) => opened.expect("the grandchild runs").unwrap().expect("a pipe"),
+    };
     drop(actions);
-    tokio::time::sleep(Duration::from_millis(300)).await;
-    std::fs::remove_file(&mark).expect("it was there");
-    tokio::time::sleep(Duration::from_millis(500)).await;
-    assert!(!mark.exists(), "the grandchild is still alive");
+    let ended = tokio::task::spawn_blocking(move || std::io::Read::read(&mut held, &mut [0]));
+    let read = tokio::time::timeout(WAIT_MAX, ended).await.expect("the grandchild ends").unwrap();
+    assert_eq!(read.expect("a pipe"), 0, "nobody holds it any more");
 }
 
 #[tokio::test]

@@ -1,0 +1,107 @@
+//! What was said in a conversation before a turn, as its model is shown it.
+
+use schemas::conversation::{LogKind, LogRow, Message, MessageRole, SenderType};
+use schemas::id::{AgentId, MessageId};
+use serde_json::Value;
+
+use super::assembly::{Gathered, Placed};
+use super::summary::{Scope, Summary};
+use crate::chat::{self, Part, Role};
+use crate::context::build_messages;
+
+/// The summary that goes furthest of those that the agent made itself: what another agent has summed up
+/// lies in that one's memory.
+pub(super) fn newest_summary(gathered: &Gathered) -> Option<(String, Summary)> {
+    let rows = gathered.history.iter().filter(|row| row.record.kind == LogKind::Summary);
+    let own = rows.filter(|row| row.record.agent_id.as_ref() == Some(&gathered.agent));
+    let read = own.filter_map(|row| Some((row.record.id.clone(), row.record.body.to::<Summary>().ok()?)));
+    read.filter(|(_, summary)| summary.scope == Scope::Conversation).max_by_key(|(_, summary)| summary.upto)
+}
+
+/// What was said before, behind `summary_at` messages: the summary, working memory, memories that were
+/// found, and the messages that the summary does not stand for. Beside them, which of them may be
+/// summarised.
+pub(super) fn told(
+    gathered: &Gathered,
+    summary: Option<&Summary>,
+    summary_at: usize,
+) -> (Vec<chat::Message>, Vec<Placed>) {
+    let upto = summary.map_or(0, |summary| summary.upto);
+    let mut told: Vec<(Option<&LogRow>, chat::Message)> =
+        summary.iter().map(|summary| (None, summary.message())).collect();
+    for row in gathered.history.iter().filter(|row| row.record.kind == LogKind::Message && row.offset > upto) {
+        let Ok(message) = row.record.body.to::<Message>() else { continue };
+        if message.message_id != gathered.input.message_id && !gathered.in_work.contains(&message.message_id) {
+            told.push((Some(row), as_chat(&message, &gathered.agent)));
+        }
+    }
+    let leading = told.iter().take_while(|(_, message)| message.role == Role::System).count();
+    if !gathered.found.is_empty() {
+        let found = gathered.found.join("\n- ");
+        told.insert(leading, (None, chat::Message::text(Role::User, format!("[Memories that may help]\n- {found}"))));
+    }
+    let plain: Vec<chat::Message> = told.iter().map(|(_, message)| message.clone()).collect();
+    let messages = build_messages(&gathered.blocks, &plain);
+    // Working memory stands behind what leads.
+    let added = messages.len() - plain.len();
+    let open_from = open_from(gathered);
+    let placed = told.iter().enumerate().filter_map(|(n, (row, _))| {
+        let row = row.filter(|row| row.offset < open_from)?;
+        let at = summary_at + n + if n < leading { 0 } else { added };
+        Some(Placed { at, offset: row.offset, at_ms: row.record.at_ms })
+    });
+    let placed = placed.collect();
+    (messages, placed)
+}
+
+/// From here on no summary may reach: a message that a turn is at work on stays for those after it, and
+/// is part of no summary.
+fn open_from(gathered: &Gathered) -> u64 {
+    let is_open = |id: &str| {
+        id == gathered.input.message_id.as_str() || gathered.in_work.iter().any(|message| message.as_str() == id)
+    };
+    let open = gathered.history.iter().filter(|row| is_open(&row.record.id));
+    open.map(|row| row.offset).min().unwrap_or(u64::MAX)
+}
+
+/// How a model is shown what somebody said: the words of other agents come as a user's, by name.
+fn as_chat(message: &Message, me: &AgentId) -> chat::Message {
+    let text = message.text.clone().unwrap_or_default();
+    match (message.sender_type, &message.agent_id) {
+        (SenderType::Agent, Some(agent)) if agent == me => chat::Message::text(Role::Assistant, text),
+        (SenderType::Agent, agent) => {
+            let name = message.name.clone().or_else(|| agent.as_ref().map(ToString::to_string));
+            chat::Message::text(Role::User, format!("[{}]: {text}", name.unwrap_or_else(|| "agent".to_owned())))
+        }
+        (SenderType::System, _) if message.role == MessageRole::System => chat::Message::text(Role::System, text),
+        (SenderType::User | SenderType::System, _) => {
+            chat::Message { name: message.name.clone(), ..chat::Message::new(Role::User, parts(message)) }
+        }
+    }
+}
+
+pub(super) fn input(gathered: &Gathered) -> chat::Message {
+    let mut shown = as_chat(&gathered.input, &gathered.agent);
+    if shown.role != Role::User {
+        shown = chat::Message::text(Role::User, gathered.input.text.clone().unwrap_or_default());
+    }
+    if let Some(replied) = gathered.input.reply_to_message_id.as_ref().and_then(|id| said(gathered, id)) {
+        let quote: String = replied.chars().take(500).collect();
+        shown.content.insert(0, Part::text(format!("[In reply to: {quote}]\n")));
+    }
+    shown
+}
+
+fn said(gathered: &Gathered, id: &MessageId) -> Option<String> {
+    let row = gathered.history.iter().find(|row| row.record.id == id.as_str())?;
+    row.record.body.to::<Message>().ok()?.text
+}
+
+/// A message's parts; a text is one part.
+fn parts(message: &Message) -> Vec<Part> {
+    let structured = message.content.clone().and_then(|content| serde_json::from_value::<Vec<Part>>(content).ok());
+    structured.filter(|parts| !parts.is_empty()).unwrap_or_else(|| {
+        let data = message.data.as_ref().map(Value::to_string);
+        vec![Part::text(message.text.clone().or(data).unwrap_or_default())]
+    })
+}

@@ -1,0 +1,144 @@
+//! What a turn's model is shown next, part by part, and which part of it is summarised next.
+
+use schemas::conversation::{LogKind, LogRow};
+use schemas::id::{ConversationId, TurnId};
+
+use super::assembly::{Assembly, Context};
+use super::summary::{Scope, Summary};
+use super::transcript::replies;
+use crate::chat::{ChatRequest, Message, ToolChoice};
+use crate::compact::{Batch, Entry, Job, Piece, old};
+use crate::context::estimate_request;
+
+/// The context of a turn as the log has it.
+pub struct Shown<'a> {
+    assembly: &'a Assembly,
+    /// The newest summary of the conversation: the assembly's, or one that came since.
+    newest: Option<&'a Summary>,
+    turn_summary: Option<Summary>,
+    /// Replies, results and notes of the turn; the place of each is the number of its reply.
+    replies: Vec<Entry>,
+}
+
+/// What is summarised next.
+pub struct Due {
+    pub scope: Scope,
+    /// How far the summary goes that there is.
+    pub upto: u64,
+    subject: String,
+    messages: Vec<Entry>,
+    batches: Vec<Batch>,
+}
+
+impl<'a> Shown<'a> {
+    /// `rows` are the turn's records in the order of the log; `newest` is the newest summary of the
+    /// conversation.
+    pub fn of(assembly: &'a Assembly, newest: Option<&'a Summary>, rows: &[LogRow]) -> Self {
+        let summaries = rows.iter().rev().filter(|row| row.record.kind == LogKind::Summary);
+        let mut summaries = summaries.filter_map(|row| row.record.body.to::<Summary>().ok());
+        Self {
+            assembly,
+            newest,
+            turn_summary: summaries.find(|summary| summary.scope == Scope::Turn),
+            replies: replies(rows),
+        }
+    }
+
+    /// What stands for the first replies of the turn.
+    pub fn turn_summary(&self) -> Option<&Summary> {
+        self.turn_summary.as_ref()
+    }
+
+    /// The next request. Without tools, they stay in sight: providers refuse a history with calls of
+    /// tools that are not offered.
+    pub fn request(&self, without_tools: bool) -> ChatRequest {
+        let mut request = ChatRequest { messages: self.assembled(), ..self.assembly.request.clone() };
+        request.messages.extend(self.turn_summary().map(Summary::message));
+        request.messages.extend(self.live().map(|entry| entry.message.clone()));
+        if without_tools && !request.tools.is_empty() {
+            request.parameters.tool_choice = Some(ToolChoice::None);
+        }
+        request
+    }
+
+    /// The assembly's messages, with the newest summary in the place of what it stands for.
+    fn assembled(&self) -> Vec<Message> {
+        let Some(newest) = self.newest else { return self.assembly.request.messages.clone() };
+        let mut messages = Vec::with_capacity(self.assembly.request.messages.len() + 1);
+        for (at, message) in self.assembly.request.messages.iter().enumerate() {
+            let is_summary = at == self.assembly.summary_at;
+            if is_summary {
+                messages.push(newest.message());
+            }
+            let is_replaced = is_summary && self.assembly.summary.is_some();
+            let is_gone = self.assembly.history.iter().any(|one| one.at == at && one.offset <= newest.upto);
+            if !is_replaced && !is_gone {
+                messages.push(message.clone());
+            }
+        }
+        messages
+    }
+
+    fn live(&self) -> impl Iterator<Item = &Entry> {
+        let upto = self.turn_summary.as_ref().map(|summary| summary.upto);
+        self.replies.iter().filter(move |entry| upto.is_none_or(|upto| entry.key > upto))
+    }
+
+    /// What is summarised next: old messages of the conversation; and old replies of the turn itself, if
+    /// that is not enough or the model has `asked` for all of it. `None`: nothing is old enough.
+    pub fn due(&self, (conversation, turn): (&ConversationId, &TurnId), limits: &Context, asked: bool) -> Option<Due> {
+        let tokens = estimate_request(&self.request(false));
+        // What does not go into the window at all is no use to the model, however new it is.
+        let keep = if tokens > limits.window { 0 } else { limits.compaction.keep_recent as usize };
+        let found = self.old_messages(conversation, keep);
+        if found.piece(conversation, limits).is_some() {
+            return Some(found);
+        }
+        let found = self.old_replies(turn, keep);
+        let wanted = asked || tokens > limits.tokens;
+        (wanted && found.piece(conversation, limits).is_some()).then_some(found)
+    }
+
+    fn old_messages(&self, conversation: &ConversationId, keep: usize) -> Due {
+        let upto = self.newest.map_or(0, |summary| summary.upto);
+        let placed = self.assembly.history.iter().filter(|one| one.offset > upto);
+        let entries = placed.filter_map(|one| {
+            let message = self.assembly.request.messages.get(one.at)?.clone();
+            Some(Entry { key: one.offset, at_ms: one.at_ms, message })
+        });
+        let mut messages: Vec<Entry> = entries.collect();
+        messages.truncate(old(&messages, keep));
+        let batches = self.newest.map(|summary| summary.batches.clone()).unwrap_or_default();
+        Due { scope: Scope::Conversation, upto, subject: conversation.to_string(), messages, batches }
+    }
+
+    /// The last reply stays, whatever it brought: the model has not seen its results yet.
+    fn old_replies(&self, turn: &TurnId, keep: usize) -> Due {
+        let mut messages: Vec<Entry> = self.live().cloned().collect();
+        let last = messages.last().map(|entry| entry.key);
+        let before_last = messages.iter().take_while(|entry| Some(entry.key) != last).count();
+        messages.truncate(old(&messages, keep).min(before_last));
+        let summary = self.turn_summary.clone();
+        let (upto, batches) = summary.map_or((0, Vec::new()), |summary| (summary.upto, summary.batches));
+        Due { scope: Scope::Turn, upto, subject: turn.to_string(), messages, batches }
+    }
+}
+
+impl Due {
+    /// As a job for whoever summarises. The persona is what the agent's own model is told.
+    pub fn job<'j>(&'j self, conversation: &'j ConversationId, limits: &'j Context, persona: &'j str) -> Job<'j> {
+        Job {
+            conversation_id: conversation,
+            subject: &self.subject,
+            messages: &self.messages,
+            batches: &self.batches,
+            persona,
+            settings: &limits.compaction,
+            window_tokens: limits.window,
+        }
+    }
+
+    fn piece(&self, conversation: &ConversationId, limits: &Context) -> Option<Piece> {
+        self.job(conversation, limits, "").next()
+    }
+}

@@ -1,0 +1,134 @@
+//! One piece of what is old becomes a summary: a model is asked, the batch is archived, and only then is
+//! the step told, which takes the messages out of the context (SPEC A-CMP-05).
+
+use domain::chat::{CallContext, ChatCall, Message, ProviderCallRecord, RequestClass};
+use domain::compact::{Job, Piece};
+use domain::context::estimate_request;
+use domain::converse::{Assembly, Compacted, Shown, Summarised, Summary};
+use domain::effect::{Outcome, TalkCall};
+use domain::memory::{MemoryKey, NewMemory};
+use domain::recall;
+use schemas::id::{MemoryId, Namespace};
+use schemas::memory::{MemoryChange, MemoryOwner};
+use schemas::problem::Code;
+
+use super::chat::{assembly_of, newest_summary, rows};
+use super::{TalkDeps, failed, stored};
+
+/// Ids that are tried for a batch of which somebody has deleted an earlier copy.
+const IDS_TRIED: u32 = 8;
+
+/// What is asked for.
+pub(super) struct Asked<'a> {
+    /// Of the piece in its turn.
+    pub number: u32,
+    /// Record of the newest summary.
+    pub summary: Option<&'a str>,
+    /// By a tool call: as much as there is.
+    pub by_tool: bool,
+    pub without_model: bool,
+}
+
+pub(super) async fn compact(deps: &TalkDeps, namespace: &Namespace, talk: &TalkCall, asked: Asked<'_>) -> Outcome {
+    match piece(deps, namespace, talk, &asked).await.map(|compacted| serde_json::to_value(&compacted)) {
+        Ok(Ok(value)) => Outcome::Ok(value),
+        Ok(Err(error)) => failed(Code::Internal, error.to_string()),
+        Err(outcome) => outcome,
+    }
+}
+
+async fn piece(
+    deps: &TalkDeps,
+    namespace: &Namespace,
+    talk: &TalkCall,
+    asked: &Asked<'_>,
+) -> Result<Compacted, Outcome> {
+    let rows = rows(deps, namespace, talk).await?;
+    let assembly = assembly_of(&rows, talk)?;
+    let newest = newest_summary(deps, namespace, talk, asked.summary).await?;
+    let owner = MemoryOwner { namespace: namespace.clone(), agent_id: talk.agent.clone() };
+    forget(deps, &owner, newest.as_ref()).await?;
+    let shown = Shown::of(&assembly, newest.as_ref(), &rows);
+    forget(deps, &owner, shown.turn_summary()).await?;
+    let request = shown.request(false);
+    let mut compacted = Compacted { tokens: estimate_request(&request), ..Compacted::default() };
+    let place = (&talk.conversation, &talk.turn);
+    let Some(limits) = &assembly.limits.context else { return Ok(compacted) };
+    let Some(due) = shown.due(place, limits, asked.by_tool) else { return Ok(compacted) };
+    // Without the summary that stands behind it: that is told as what there is.
+    let persona = request.messages.first().map(Message::plain_text).unwrap_or_default();
+    let job = due.job(&talk.conversation, limits, &persona);
+    let Some(piece) = job.next() else { return Ok(compacted) };
+    let summary = if asked.without_model {
+        job.extract(piece)
+    } else {
+        let (answer, record) = summarise(deps, talk, &assembly, (&job, piece), asked.number).await;
+        compacted.record = Some(record);
+        match answer {
+            Ok(text) => text,
+            Err(message) => return Ok(Compacted { failure: Some(message), ..compacted }),
+        }
+    };
+    match job.close(piece, &summary) {
+        Err(blank) => compacted.failure = Some(blank.to_string()),
+        Ok(made) => {
+            archive(deps, &owner, &made.archive).await?;
+            let base = asked.summary.map(str::to_owned);
+            let summary = Summary::after(due.scope, due.upto, &made, &limits.compaction);
+            compacted.made = Some(Summarised { summary, base, messages: made.messages });
+        }
+    }
+    Ok(compacted)
+}
+
+/// Asks the agent's model, as work that nobody waits for: what it says is streamed to nobody.
+async fn summarise(
+    deps: &TalkDeps,
+    talk: &TalkCall,
+    assembly: &Assembly,
+    (job, piece): (&Job<'_>, Piece),
+    number: u32,
+) -> (Result<String, String>, ProviderCallRecord) {
+    let context = CallContext {
+        conversation_id: talk.conversation.to_string(),
+        turn_id: talk.turn.to_string(),
+        agent: assembly.agent_name.clone(),
+        request_class: Some(RequestClass::Background),
+        ..CallContext::default()
+    };
+    let call = ChatCall {
+        id: format!("{}.compact.{number}", talk.turn),
+        target: assembly.target.clone(),
+        request: job.request(piece),
+        context,
+    };
+    let outcome = deps.models.chat(&call, None).await;
+    (outcome.result.map(|reply| reply.text()).map_err(|failure| failure.message), outcome.record)
+}
+
+/// Durable when it returns.
+async fn archive(deps: &TalkDeps, owner: &MemoryOwner, memory: &NewMemory) -> Result<(), Outcome> {
+    for n in 0..IDS_TRIED {
+        let again = MemoryId::parse(&format!("{}-{n}", memory.id)).ok().filter(|_| n > 0);
+        let memory = NewMemory { id: again.unwrap_or_else(|| memory.id.clone()), ..memory.clone() };
+        let write = || recall::keep(deps.memories.as_ref(), deps.embedder.as_ref(), owner, memory.clone());
+        let kept = stored(write).await?;
+        if let Some(failure) = kept.not_embedded {
+            tracing::warn!(%failure, "a summary could not be embedded; it is found by words alone");
+        }
+        // An id that was deleted is not written again; the text still has to be there.
+        if kept.value.change != MemoryChange::Gone {
+            return Ok(());
+        }
+    }
+    Err(failed(Code::Internal, format!("the summary {} cannot be archived: it is deleted again and again", memory.id)))
+}
+
+/// Deletes batches that others stand for. The record that says so is there, so nothing is lost.
+async fn forget(deps: &TalkDeps, owner: &MemoryOwner, summary: Option<&Summary>) -> Result<(), Outcome> {
+    for label in summary.iter().flat_map(|summary| &summary.forget) {
+        let key = MemoryKey::Label(label.clone());
+        stored(|| deps.memories.delete(owner, &key)).await?;
+    }
+    Ok(())
+}
