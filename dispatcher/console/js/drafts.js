@@ -1,8 +1,8 @@
 /** What models are saying right now: pieces by message, dropped when the whole is committed. */
 
-/** @typedef {{id: string, turn: string, attempt: number, late: boolean, next: number, parts: {kind: string, text: string, name?: string}[]}} Draft */
+import { moveOf } from './transcript.js';
 
-const numberOf = (id) => Number(/\.m(\d+)$/.exec(id)?.[1] ?? Infinity);
+/** @typedef {{id: string, turn: string, attempt: number, late: boolean, next: number, parts: {kind: string, text: string, name?: string}[]}} Draft */
 
 /** Takes in one frame. Returns whether the drafts changed. @param {Map<string, Draft>} drafts */
 export function tell(drafts, frame, onThoughts = () => {}) {
@@ -20,7 +20,12 @@ export function tell(drafts, frame, onThoughts = () => {}) {
       if (draft) keepThoughts(draft, onThoughts);
       return drafts.delete(frame.message.message_id);
     }
-    case 'tool_call': return drop(drafts, ({ id, turn }) => turn === frame.turn_id && numberOf(id) < frame.move);
+    case 'tool_call': return drop(drafts, (draft) => {
+      // The calls are in this frame; a text that came with them follows as a message.
+      const is = draft.turn === frame.turn_id && moveOf(draft.id) <= frame.move;
+      if (is) keepThoughts(draft, onThoughts);
+      return is;
+    });
     case 'turn': return frame.turn.status !== 'active' && drop(drafts, ({ turn }) => turn === frame.turn.turn_id);
     case 'lag': return drop(drafts, () => true);
     default: return false;

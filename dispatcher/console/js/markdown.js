@@ -9,7 +9,7 @@ const FENCE = /^\s*(```+|~~~+)\s*([\w+#.-]*)/;
 const HEADING = /^(#{1,6})\s+(.*?)\s*#*$/;
 const RULE = /^\s*([-*_])(\s*\1){2,}\s*$/;
 const ITEM = /^(\s*)([-*+]|\d{1,6}[.)])\s+(.*)$/;
-const ROW = /^\s*\|.*\|\s*$/;
+const ROW = /^\s*\|/;
 const DIVIDER = /^\s*\|?\s*:?-+:?\s*(\|\s*:?-+:?\s*)*\|?\s*$/;
 /** How deep lists and quotes go; below it everything is text. */
 const DEPTH_MAX = 6;

@@ -49,24 +49,25 @@ export function merge(known, more) {
   return [...all.values()].sort((a, b) => a.offset - b.offset);
 }
 
-/** Which reply of its turn a message is, as its step says. */
-const moveOf = (message) => Number(/\/move\/(\d+)$/.exec(message.step_token ?? '')?.[1] ?? 0);
+/** Which reply of its turn a message is, as its id ends. */
+export const moveOf = (id) => Number(/\.m(\d+)$/.exec(id)?.[1] ?? 0);
 
 /** Events that the parts of their turn show already, or that say nothing to a reader. */
 const SILENT = new Set(['tool.failed', 'turn.completed', 'turn.failed', 'conversation_turn']);
 
-function addCalls(block, { move, calls, background, thoughts, at }) {
+function addCalls(block, { move, calls, background, thoughts, at }, seen) {
   const made = calls.map((call, index) => ({
     kind: 'call', key: `c${move}.${index}`, move, call, at, operation: `${block.id}.${move}.${index}`,
     background: background.includes(call.id), result: null,
   }));
-  if (thoughts) block.parts.push({ kind: 'thoughts', key: `t${move}`, move, text: thoughts });
+  const thought = thoughts || seen.get(`${block.id}.m${move}`);
+  if (thought) block.parts.push({ kind: 'thoughts', key: `t${move}`, move, text: thought });
   block.parts.push(...made);
 }
 
 /** A text that came with calls is said before them. */
 function addMessage(block, { message, at }) {
-  const move = moveOf(message);
+  const move = moveOf(message.message_id);
   const part = { kind: 'message', key: message.message_id, move, message, at };
   const first = move ? block.parts.findIndex((other) => other.kind === 'call' && other.move === move) : -1;
   if (first < 0) block.parts.push(part);
@@ -84,8 +85,8 @@ function addResult(block, { result, isAsync, at }) {
   call.background ||= isAsync;
 }
 
-function addToTurn(block, one) {
-  if (one.kind === 'calls') addCalls(block, one);
+function addToTurn(block, one, seen) {
+  if (one.kind === 'calls') addCalls(block, one, seen);
   else if (one.kind === 'message') addMessage(block, one);
   else if (one.kind === 'result') addResult(block, one);
   else if (one.kind === 'note') block.parts.push({ kind: 'note', key: `n${one.offset}`, note: one.note, at: one.at });
@@ -124,7 +125,7 @@ export function arrange(entries, turns, drafts, thoughts = new Map()) {
   };
   for (const one of entries) {
     if (one.turn && one.kind !== 'summary') {
-      addToTurn(blockOf(one.turn, one.agent), one);
+      addToTurn(blockOf(one.turn, one.agent), one, thoughts);
       if (one.kind === 'note' && one.note.message_id) steered.set(one.note.message_id, one.turn);
     } else if (one.kind === 'message') {
       items.push({ kind: 'said', key: one.message.message_id, message: one.message, at: one.at });
@@ -138,7 +139,7 @@ export function arrange(entries, turns, drafts, thoughts = new Map()) {
   for (const draft of drafts.values()) blockOf(draft.turn).parts.push({ kind: 'draft', key: draft.id, draft });
   for (const block of blocks.values()) {
     block.turn = turns.get(block.id) ?? null;
-    for (const part of block.parts) if (part.kind === 'message') part.thoughts = thoughts.get(part.message.message_id) ?? '';
+    for (const part of block.parts) if (part.kind === 'message' && !block.parts.some((other) => other.kind === 'thoughts' && other.move === part.move)) part.thoughts = thoughts.get(part.key) ?? '';
     markBackground(block);
   }
   for (const item of items) if (item.kind === 'said') item.steered = steered.get(item.message.message_id) ?? null;

@@ -16,13 +16,13 @@ const BUSY = [
   ['reject', 'Only if free', 'Refused while an agent is at work; nothing is written.'],
 ];
 
-const OUTCOMES = { steered: 'was given as guidance', interrupted: 'interrupted the model', refused: 'was not taken' };
+const OUTCOMES = { steered: 'takes it as guidance at the next step', interrupted: 'was interrupted and takes it as guidance', refused: 'does not take it' };
 
 /** What did not simply start a turn, agent by agent. */
 function tellOutcome({ responders }, agents) {
   if (!responders.length) return 'No agent answers in this conversation: nobody is a responder.';
   const odd = responders.filter(({ outcome }) => outcome !== 'turn');
-  return odd.map((one) => `${nameOf(agents, one.agent_id)}: ${one.detail ?? OUTCOMES[one.outcome] ?? one.outcome}`).join(' · ');
+  return odd.map((one) => (one.detail ? `${nameOf(agents, one.agent_id)}: ${one.detail}` : `${nameOf(agents, one.agent_id)} ${OUTCOMES[one.outcome] ?? one.outcome}`)).join(' · ');
 }
 
 /** Grows with its text. */

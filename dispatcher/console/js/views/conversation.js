@@ -2,11 +2,12 @@
 import { html, useEffect, useMemo, useState } from '../lib.js';
 import { request } from '../api.js';
 import { curl } from '../curl.js';
+import { brief } from '../format.js';
 import { useKeys } from '../keys.js';
 import { nameOf, useAgents } from '../names.js';
 import { go, lastTalks } from '../router.js';
 import { local, remember, remembered } from '../store.js';
-import { stateOf } from '../transcript.js';
+import { phaseWords, stateOf } from '../transcript.js';
 import { Icon } from '../ui/icons.js';
 import { Button, Copy, Dialog, Empty, ProblemBox, Skeleton, Status } from '../ui/parts.js';
 import { toast } from '../ui/toasts.js';
@@ -71,11 +72,12 @@ function Head({ id, talk, agents, side, onSide, onOpen }) {
 }
 
 /** What is going on, if several turns are at once: each with its way to it. */
-function AtOnce({ active, agents }) {
+function AtOnce({ active, items, agents }) {
   if (active.length < 2) return null;
+  const asked = ({ input }) => items.find((item) => item.kind === 'said' && item.key === input)?.message.text ?? '';
   const to = (id) => document.querySelector(`[data-turn="${CSS.escape(id)}"]`)?.scrollIntoView({ block: 'center' });
   return html`<div class="at-once" role="status"><strong>${active.length} turns at once</strong>${active.map((item) => html`
-    <button key=${item.id} type="button" class="chip plain" data-phase=${item.turn?.phase} onClick=${() => to(item.id)}>${nameOf(agents, item.agent)}</button>`)}</div>`;
+    <button key=${item.id} type="button" class="chip plain" data-phase=${item.turn?.phase} onClick=${() => to(item.id)} title=${phaseWords(item.turn)}><b>${nameOf(agents, item.agent)}</b> ${brief(asked(item), 30)}</button>`)}</div>`;
 }
 
 const closedWords = (status) => ({
@@ -120,7 +122,7 @@ function Inside({ id, talk, agents }) {
             ${!seats.length && html`<${Button} kind="primary" icon="plus" onClick=${() => setOpen('join')}>Add an agent<//>`}
             <${ModelHint} /><//>
         <//>
-        <${AtOnce} active=${active} agents=${agents} />
+        <${AtOnce} active=${active} items=${items} agents=${agents} />
         <${Composer} id=${id} seats=${seats} agents=${agents} atWork=${atWork} closed=${closed} target=${target} setTarget=${setTarget} onSay=${talk.say} />
       </section>
       ${side && html`<${Inspector} talk=${talk} agents=${agents} tab=${tab} setTab=${setTab} chosen=${chosen} onInspect=${inspect}

@@ -44,8 +44,9 @@ function Totals({ turns, more, agents }) {
         <div class="number"><dt>Cost</dt><dd>${cost(spent)}</dd></div>
         <div class="number"><dt>Tokens read</dt><dd>${tokens(input)}</dd></div>
         <div class="number"><dt>Tokens written</dt><dd>${tokens(output)}</dd></div>
-        <div class="number"><dt>Turns</dt><dd>${number(all.length)}</dd>${failed > 0 && html`<dd class="note">${failed} not completed</dd>`}</div>
+        <div class="number"><dt>Turns</dt><dd>${number(all.length)}</dd></div>
       </dl>
+      ${failed > 0 && html`<p class="hint">${number(failed)} of the turns failed or were cancelled.</p>`}
       ${by.size > 1 && html`<${Pairs} rows=${[...by].map(([id, part]) => [nameOf(agents, id), cost(part)])} />`}
       ${all.length > 0 && spent === 0 && html`<p class="hint">No prices: the model profile has no cost_per_1k_input_tokens and cost_per_1k_output_tokens.</p>`}
     </section>`;

@@ -11,7 +11,7 @@ const POLL_MS = 60_000;
 export function ModelHint() {
   const { data } = usePoll((signal) => request('/api/model-profiles', { signal, query: { limit: 100 } }), POLL_MS, []);
   if (!data || data.items.some(({ definition }) => definition.provider !== 'scripted')) return null;
-  return html`<div class="model-hint"><p><b>Replies are scripted.</b> ${data.items.length ? 'No model profile names a provider.' : 'There is no model profile yet.'}
+  return html`<div class="model-hint"><p><b>Replies are scripted.</b> ${data.items.length ? 'No model profile names a provider.' : 'There is no model profile yet.'}${' '}
       Start the fleet with a key, and set <code>provider</code> and <code>model_id</code> of a <a href=${toDefinitions('model_profile')}>model profile</a>:</p>
     <${Command} text="ANTHROPIC_API_KEY=… stepfleet up" /></div>`;
 }

@@ -85,7 +85,7 @@ export function Transcript({ talk, agents, chosen, actions, children }) {
       case 'turn': return html`<${TurnItem} key=${item.key} block=${item} agents=${agents} asks=${asks} chosen=${chosen === item.id}
         beside=${active.length - 1} ...${actions} />`;
       case 'summary': return html`<${SummaryItem} key=${item.key} item=${item} />`;
-      default: return html`<${LineItem} key=${item.key} item=${item} />`;
+      default: return !empty && html`<${LineItem} key=${item.key} item=${item} />`;
     }
   })}
         </div>
