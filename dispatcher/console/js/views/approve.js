@@ -58,7 +58,7 @@ export function Ask({ operation, who, onDone }) {
   return html`
     <div class="ask" data-operation=${operation.operation_id}>
       <p><${Icon} name="shield" /><span><strong>${who}</strong> asks to call <code>${operation.tool}</code> with exactly this:</span></p>
-      <div class="ask-arguments"><${Json} value=${operation.request.input ?? {}} /></div>
+      <div class="ask-arguments"><${Json} value=${operation.request.input ?? {}} all /></div>
       <${Answers} operation=${operation} onDone=${onDone} />
       <p class="hint">${left ? `Without an answer it is ${fallback} in ${left}.` : operation.until ? `Its time is over: it is ${fallback} now.` : ''}
         ${operation.effect_class === 'at_most_once' ? ' It is run at most once.' : ''}</p>
