@@ -1,5 +1,5 @@
 /** Starts the console: token, frame, and the view that the address names. */
-import { html, render, useEffect, useState } from './lib.js';
+import { html, render, useEffect, useRef, useState } from './lib.js';
 import { online, request } from './api.js';
 import { logOut, shareWithTabs, takeFromAddress, token } from './auth.js';
 import { useKeys } from './keys.js';
@@ -38,11 +38,14 @@ function TopBar({ view, health, onHelp }) {
   const list = useStore(lastList);
   const talks = useStore(lastTalks);
   const asks = useStore(waiting);
+  const nav = useRef(null);
+  // On a phone the bar is scrolled: where one is must be in sight.
+  useEffect(() => { nav.current.querySelector('[aria-current]')?.scrollIntoView({ inline: 'nearest', block: 'nearest' }); }, [view]);
   const current = (...views) => (views.includes(view) ? 'page' : undefined);
   return html`
     <header class="top">
       <a class="brand" href=${list} aria-label="Stepfleet, sessions"><${Mark} /><span>Stepfleet</span></a>
-      <nav aria-label="Views">
+      <nav aria-label="Views" ref=${nav}>
         <a href=${list} aria-current=${current('sessions', 'session')}>Sessions</a>
         <a href=${talks} aria-current=${current('conversations', 'conversation')}>Conversations</a>
         ${(asks > 0 || view === 'approvals') && html`<a href="#/approvals" aria-current=${current('approvals')}>Approvals<b class="badge" data-none=${asks ? undefined : ''}>${asks}</b></a>`}

@@ -14,13 +14,12 @@ const wordsOf = (message) => {
 };
 
 function Request({ body }) {
-  const { request: asked = {}, tools = [] } = body;
-  const messages = asked.messages ?? [];
+  const { messages = [], tools = [] } = body.request ?? {};
   return html`
     <p class="faint">${number(messages.length)} messages, ${number(tools.length)} tools</p>
     <ol class="context-messages">${messages.map((message, i) => html`
       <li key=${i} data-role=${message.role}><details><summary><b>${message.role}</b> ${wordsOf(message).slice(0, 90)}</summary><pre>${wordsOf(message)}</pre></details></li>`)}</ol>
-    ${tools.length > 0 && html`<p class="tool-names">${tools.map((tool, i) => html`<code key=${i}>${tool.name ?? tool}</code>`)}</p>`}
+    ${tools.length > 0 && html`<p class="tool-names">${tools.map((tool, i) => html`<code key=${i} title=${tool.description}>${tool.name}</code>`)}</p>`}
     <details><summary>All of it</summary><${Json} value=${body} /></details>`;
 }
 
@@ -35,5 +34,5 @@ export function Context({ id, at }) {
     return () => { gone = true; };
   }, [id, at]);
   return html`<section class="card context"><h2>Context</h2>
-    ${error ? html`<${ProblemBox} error=${error} />` : !at ? html`<p class="faint">It is being put together.</p>` : found && html`<${Request} body=${found.context} />`}</section>`;
+    ${error ? html`<${ProblemBox} error=${error} />` : !at ? html`<p class="faint">It is being put together.</p>` : found?.context && html`<${Request} body=${found.context} />`}</section>`;
 }

@@ -51,7 +51,7 @@ function Row({ one, agents, now }) {
       <td class="c-name"><div><a class="row-link" href=${toConversation(id)} title=${id}>${row.title || whom || shortId(id)}</a>
         ${row.visibility === 'internal' && html`<span class="tag">internal</span>`}<code title=${id}>${isUlid(id) || id.length > 24 ? shortId(id) : id}</code></div></td>
       <td class="c-whom" title=${whom}>${whom || '–'}</td>
-      <td class="c-cause" title=${what}>${what || (row.tags.length ? row.tags.join(', ') : '–')}</td>
+      <td class="c-cause" title=${what} data-whom=${whom} data-idle=${what ? undefined : ''}>${what || (row.tags.length ? row.tags.join(', ') : '–')}</td>
       <td class="c-time" title=${`Last activity ${full(row.updated_at)}`}>${ago(row.updated_at, now)}</td>
       <td class="c-age" title=${`Created ${full(row.created_at)}`}>${ago(row.created_at, now)}</td>
     </tr>`;

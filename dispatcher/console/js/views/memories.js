@@ -9,10 +9,12 @@ import { Button, ProblemBox, Skeleton } from '../ui/parts.js';
 const PAGE = 50;
 
 function Memory({ memory, now }) {
-  return html`<li><p class="memory-head"><span class="state-word" data-ok=${String(memory.tier !== 'archival')}>${memory.tier}</span>
+  const [open, setOpen] = useState(false);
+  return html`<li><p class="memory-head"><span class="tag" data-tier=${memory.tier}>${memory.tier}</span>
       ${memory.label && html`<b>${memory.label}</b>`}<span class="faint">${memory.type}</span><span class="push"></span>
       <span class="faint" title=${full(memory.updated_at)}>${ago(memory.updated_at, now)}</span></p>
-    <p class="memory-text">${memory.content || html`<span class="faint">too long for a list</span>`}</p></li>`;
+    ${memory.content ? html`<button type="button" class="memory-text" aria-expanded=${String(open)} onClick=${() => setOpen(!open)}>${memory.content}</button>`
+    : html`<p class="faint">Its content is too long for a list.</p>`}</li>`;
 }
 
 function Of({ id, name }) {

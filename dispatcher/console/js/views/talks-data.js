@@ -41,6 +41,17 @@ function useDetails(rows) {
   return known;
 }
 
+/** One conversation, read if no list has read it yet. */
+export function useDetail(id) {
+  const known = useStore(details).get(id)?.detail;
+  useEffect(() => {
+    if (details.get().has(id)) return;
+    request(`/api/conversations/${encodeURIComponent(id)}`)
+      .then((detail) => details.set(new Map(details.get()).set(id, { at: detail.conversation.last_offset, detail })), () => {});
+  }, [id]);
+  return known;
+}
+
 /** @param {object} query of `GET /api/conversations` @param {number} limit */
 export function useTalks(query, limit) {
   const poll = usePoll((signal) => request('/api/conversations', { signal, query: { ...query, limit } }), POLL_MS, [JSON.stringify(query), limit]);
