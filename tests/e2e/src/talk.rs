@@ -1,7 +1,7 @@
 //! Conversations from outside: turns with and without tools, beside one another, over crashes, and as
 //! streams. The model is a script.
 
-mod desk;
+pub mod desk;
 mod kills;
 mod tools;
 mod turns;

@@ -48,7 +48,7 @@ function useScroll(items, load) {
 }
 
 function Older({ talk, busy, error, onLoad }) {
-  if (!talk.olderLeft) return html`<p class="line-item"><span>This is the beginning.</span></p>`;
+  if (!talk.olderLeft) return null;
   return html`<div class="more">${error && html`<${ProblemBox} error=${error} />`}
     <${Button} kind="quiet" busy=${busy} onClick=${onLoad} id="older">Show older<//></div>`;
 }
