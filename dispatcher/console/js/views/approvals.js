@@ -1,27 +1,13 @@
 /** The inbox: what agents of all conversations ask people for. */
 import { html, useEffect } from '../lib.js';
-import { request } from '../api.js';
 import { ago, full, number, shortId } from '../format.js';
 import { nameOf, useAgents } from '../names.js';
-import { usePoll } from '../poll.js';
 import { toConversation } from '../router.js';
-import { createStore, useNow } from '../store.js';
+import { useNow } from '../store.js';
 import { Command, Empty, ProblemBox, Skeleton } from '../ui/parts.js';
+import { readWaiting } from '../waiting.js';
 import { Ask } from './approve.js';
 import { useDetail, withWhom } from './talks-data.js';
-
-const POLL_MS = 4000;
-const MOST = 100;
-
-/** How many wait, for the badge in the bar. */
-export const waiting = createStore(0);
-
-/** Reads what waits; one poll for the badge and the inbox. */
-export function useWaiting() {
-  const poll = usePoll((signal) => request('/api/operations', { signal, query: { kind: 'approval', state: 'pending', limit: MOST } }), POLL_MS, []);
-  useEffect(() => { if (poll.data) waiting.set(poll.data.items.length); }, [poll.data]);
-  return poll;
-}
 
 function Place({ id, agents }) {
   const detail = useDetail(id);
@@ -33,6 +19,8 @@ export function Approvals({ poll }) {
   const { data, error, refresh } = poll;
   const agents = useAgents();
   const now = useNow();
+  // What was read for the badge may be some seconds old.
+  useEffect(readWaiting, []);
   return html`
     <div class="page approvals">
       <div class="page-head"><h1>Approvals</h1><span class="faint count" aria-live="polite">${data && number(data.items.length)}${data?.next_cursor ? '+' : ''}</span></div>

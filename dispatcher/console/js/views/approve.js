@@ -3,6 +3,7 @@ import { html, useState } from '../lib.js';
 import { actor, request } from '../api.js';
 import { until } from '../format.js';
 import { useNow } from '../store.js';
+import { readWaiting } from '../waiting.js';
 import { Icon } from '../ui/icons.js';
 import { Json } from '../ui/json.js';
 import { Button, ProblemBox } from '../ui/parts.js';
@@ -30,6 +31,7 @@ function Answers({ operation, onDone }) {
       setError(failure);
     }
     setBusy(null);
+    readWaiting();
     onDone();
   };
   const keys = (event) => {

@@ -6,7 +6,7 @@ import { useAgents } from '../names.js';
 import { lastTalks, setTalksQuery, toConversation } from '../router.js';
 import { useNow, useStore } from '../store.js';
 import { Button, Command, Empty, ProblemBox, Skeleton, Status } from '../ui/parts.js';
-import { waiting } from './approvals.js';
+import { waiting } from '../waiting.js';
 import { NoAgents } from './talk-empty.js';
 import { TalkDialog } from './talk-new.js';
 import { doing, statusOf, useTalks, withWhom } from './talks-data.js';
