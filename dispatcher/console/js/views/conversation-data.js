@@ -2,8 +2,9 @@
 import { useCallback, useEffect, useRef, useState } from '../lib.js';
 import { newId, request } from '../api.js';
 import { tell } from '../drafts.js';
+import { entryOfFrame, entryOfView, merge } from '../entries.js';
 import { followConversation } from '../socket.js';
-import { arrange, entryOfFrame, entryOfView, merge } from '../transcript.js';
+import { arrange } from '../transcript.js';
 
 /** Records read at first and for each page upwards. */
 const WINDOW = 100;

@@ -9,11 +9,11 @@ import { go, lastTalks } from '../router.js';
 import { local, remember, remembered } from '../store.js';
 import { phaseWords, stateOf } from '../transcript.js';
 import { Icon } from '../ui/icons.js';
-import { Button, Copy, Dialog, Empty, ProblemBox, Skeleton, Status } from '../ui/parts.js';
-import { toast } from '../ui/toasts.js';
+import { Button, Copy, Empty, ProblemBox, Skeleton, Status } from '../ui/parts.js';
 import { Composer } from './composer.js';
 import { pathOf, useConversation } from './conversation-data.js';
 import { Inspector } from './inspector.js';
+import { attempt, CompleteDialog, RenameDialog } from './talk-change.js';
 import { JoinDialog } from './talk-new.js';
 import { ModelHint } from './talk-empty.js';
 import { TalksRail } from './talks-rail.js';
@@ -21,37 +21,6 @@ import { Transcript } from './transcript.js';
 
 const LINK_WORDS = { connecting: 'connecting', live: 'live', lost: 'reconnecting', ended: 'ended' };
 const SIDE = 'stepfleet.inspector';
-
-/** Sends what a button stands for, and tells what went wrong. */
-const attempt = async (send, said) => {
-  try {
-    await send();
-    toast('ok', said);
-  } catch (error) {
-    toast('error', error.message);
-  }
-};
-
-function RenameDialog({ id, title, onClose, onDone }) {
-  const [text, setText] = useState(title ?? '');
-  const [error, setError] = useState(null);
-  const send = async () => {
-    try {
-      await request(pathOf(id), { method: 'PATCH', body: { title: text.trim() } });
-      onDone();
-      onClose();
-    } catch (failure) { setError(failure); }
-  };
-  return html`<${Dialog} title="Rename" onClose=${onClose} actions=${html`<span class="push"></span><${Button} onClick=${onClose}>Cancel<//><${Button} kind="primary" class="confirm" onClick=${send}>Rename<//>`}>
-    <input id="title" aria-label="Title" value=${text} maxlength="200" onInput=${(event) => setText(event.target.value)} onKeyDown=${(event) => { if (event.key === 'Enter') send(); }} />
-    ${error && html`<${ProblemBox} error=${error} />`}<//>`;
-}
-
-function CompleteDialog({ id, onClose, onDone }) {
-  const send = () => { attempt(() => request(pathOf(id), { method: 'PATCH', body: { status: 'completed' } }).then(onDone), 'Completed'); onClose(); };
-  return html`<${Dialog} title="Complete this conversation?" onClose=${onClose} actions=${html`<span class="push"></span><${Button} onClick=${onClose}>Cancel<//><${Button} kind="danger" class="confirm" onClick=${send}>Complete<//>`}>
-    <p>Nothing more can be said in it, for good. What was said stays, and turns that are under way go on to their end.</p><//>`;
-}
 
 function Head({ id, talk, agents, side, onSide, onOpen }) {
   const { detail, status, link } = talk;

@@ -3,7 +3,7 @@ import { html, useEffect, useState } from '../lib.js';
 import { request } from '../api.js';
 import { clock, cost, duration, full, number, tokens } from '../format.js';
 import { nameOf } from '../names.js';
-import { toDefinition, toSession } from '../router.js';
+import { toConversation, toDefinition, toSession } from '../router.js';
 import { phaseWords } from '../transcript.js';
 import { Icon } from '../ui/icons.js';
 import { Json } from '../ui/json.js';
@@ -117,6 +117,7 @@ function TurnInside({ id, turn, agents }) {
     <section class="card"><h2>Moves</h2>${detail.moves.length ? html`<${Moves} moves=${detail.moves} />` : html`<p class="faint">The model has not replied yet.</p>`}</section>
     ${detail.operations.length > 0 && html`<section class="card"><h2>Operations</h2><ul class="operations">${detail.operations.map((op) => html`
       <li key=${op.operation_id}><p><code>${op.tool}</code> <span class="faint">${op.kind} · ${op.state}${op.attempt > 1 ? ` · attempt ${op.attempt} of ${op.max_attempts}` : ''}</span></p>
+        ${op.kind === 'agent' && html`<p><a href=${toConversation(`${op.operation_id}.c`)}>What was said there</a></p>`}
         <details><summary>Request</summary><${Json} value=${op.request} /></details></li>`)}</ul></section>`}`;
 }
 

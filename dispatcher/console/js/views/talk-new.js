@@ -20,11 +20,11 @@ function AgentChoice({ agents, chosen, onToggle, one }) {
         <${Face} id=${id} name=${name} /><span><strong>${name}</strong> <code>${id}</code>${description && html`<span class="hint">${description}</span>`}</span></label></li>`)}</ul>`;
 }
 
-/** @param {{onClose: () => void}} props */
-export function TalkDialog({ onClose }) {
+/** @param {{onClose: () => void, agent?: string}} props `agent`: chosen already */
+export function TalkDialog({ onClose, agent: first }) {
   const agents = useAgents();
   const id = useMemo(newId, []);
-  const [chosen, setChosen] = useState([]);
+  const [chosen, setChosen] = useState(first ? [first] : []);
   const [title, setTitle] = useState('');
   const [busy, setBusy] = useState(false);
   const [error, setError] = useState(null);
