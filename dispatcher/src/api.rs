@@ -9,6 +9,7 @@ pub mod definitions;
 pub mod events;
 pub mod fleet;
 pub mod health;
+pub mod memories;
 pub mod operations;
 pub mod pools;
 pub mod sessions;

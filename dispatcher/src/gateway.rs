@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::{Duration, UNIX_EPOCH};
 
 use domain::ports::{
-    Archive, Clock, Conversations, DeadLetters, Definitions, Effects, Journal, Leases, Ledger, Live, Operations, Queue,
-    Sessions, Tokens,
+    Archive, Clock, Conversations, DeadLetters, Definitions, Effects, Journal, Leases, Ledger, Live, Memories,
+    Operations, Queue, Sessions, Tokens,
 };
 use host::secret::Secret;
 use schemas::action::Action;
@@ -31,6 +31,8 @@ pub struct Deps {
     pub definitions: Arc<dyn Definitions>,
     pub conversations: Arc<dyn Conversations>,
     pub operations: Arc<dyn Operations>,
+    /// Read here; agents write them.
+    pub memories: Arc<dyn Memories>,
     pub queue: Arc<dyn Queue>,
     pub dead: Arc<dyn DeadLetters>,
     pub live: Arc<dyn Live>,

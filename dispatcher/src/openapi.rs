@@ -6,7 +6,7 @@ use axum::http::header;
 use axum::response::IntoResponse;
 use axum::routing::get;
 use schemas::problem::Code;
-use schemas::{action, api, conversation, definition, event, frame, problem, record, request, session};
+use schemas::{action, api, conversation, definition, event, frame, memory, problem, record, request, session};
 use utoipa::openapi::content::Content;
 use utoipa::openapi::path::{HttpMethod, Operation, OperationBuilder, Parameter, ParameterBuilder, ParameterIn};
 use utoipa::openapi::request_body::RequestBodyBuilder;
@@ -71,6 +71,7 @@ use crate::routes::{self, Param, Route, Verb};
         conversation::TurnView,
         conversation::TurnPage,
         conversation::TurnDetail,
+        conversation::TurnContext,
         conversation::MoveView,
         conversation::MovePage,
         conversation::OperationView,
@@ -102,6 +103,8 @@ use crate::routes::{self, Param, Route, Verb};
         api::DeadDoneBody,
         api::TaskBody,
         event::EventKind,
+        memory::MemoryView,
+        memory::MemoryPage,
         frame::FrameIn,
         frame::FrameOut,
         problem::Problem,

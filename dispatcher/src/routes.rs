@@ -164,6 +164,7 @@ pub fn table() -> Vec<Route> {
         api::control::routes(),
         api::sessions::routes(),
         api::agents::routes(),
+        api::memories::routes(),
         api::conversations::routes(),
         api::turns::routes(),
         api::operations::routes(),

@@ -13,6 +13,7 @@ mod follow;
 mod hostile;
 mod ingress;
 mod lists;
+mod memories;
 mod messages;
 mod names;
 mod namespaces;

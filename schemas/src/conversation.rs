@@ -27,7 +27,7 @@ use utoipa::ToSchema;
 pub use view::{
     ApprovalAnswer, ConversationCreated, ConversationDetail, ConversationPage, ConversationView, JoinAnswer,
     MessagePage, MessageView, MovePage, MoveView, OperationPage, OperationView, ParticipantPage, ParticipantView,
-    PostAnswer, PostOutcome, Responder, StartedAgent, TurnDetail, TurnPage, TurnView,
+    PostAnswer, PostOutcome, Responder, StartedAgent, TurnContext, TurnDetail, TurnPage, TurnView,
 };
 
 use crate::id::{AgentId, ConversationId};

@@ -73,6 +73,21 @@ pub struct Memory {
     pub updated_at_ms: i64,
 }
 
+/// A memory as the HTTP API answers it.
+#[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
+pub struct MemoryView {
+    #[serde(flatten)]
+    pub memory: Memory,
+    pub created_at: String,
+    pub updated_at: String,
+}
+
+#[derive(Debug, Clone, Serialize, ToSchema)]
+pub struct MemoryPage {
+    pub items: Vec<MemoryView>,
+    pub next_cursor: Option<String>,
+}
+
 /// What a write made of a memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]

@@ -85,3 +85,16 @@ export function brief(value, max = 40) {
   const line = text.replace(/\s+/g, ' ');
   return line.length > max ? `${line.slice(0, max - 1)}…` : line;
 }
+
+/** Costs are estimates of small sums: as many digits as say something. Without a currency: prices have none. */
+export function cost(sum) {
+  if (!sum) return '0';
+  return sum >= 1 ? sum.toFixed(2) : String(Number(sum.toPrecision(2)));
+}
+
+/** Tokens in few characters. */
+export function tokens(n) {
+  if (n === null || n === undefined) return '–';
+  if (n < 1000) return String(n);
+  return n < 1e6 ? `${(n / 1e3).toFixed(n < 1e4 ? 1 : 0)}k` : `${(n / 1e6).toFixed(1)}M`;
+}

@@ -1,14 +1,18 @@
 /** Starts the console: token, frame, and the view that the address names. */
-import { html, render, useEffect, useState } from './lib.js';
+import { html, render, useEffect, useRef, useState } from './lib.js';
 import { online, request } from './api.js';
 import { logOut, shareWithTabs, takeFromAddress, token } from './auth.js';
 import { useKeys } from './keys.js';
 import { usePoll } from './poll.js';
-import { go, lastList, reread, route } from './router.js';
+import { go, lastList, lastTalks, reread, route } from './router.js';
 import { useStore } from './store.js';
 import { nextTheme, theme } from './theme-choice.js';
+import { useWaiting, waiting } from './waiting.js';
 import { Icon, Mark } from './ui/icons.js';
 import { Toasts } from './ui/toasts.js';
+import { Approvals } from './views/approvals.js';
+import { ConversationPage } from './views/conversation.js';
+import { Conversations } from './views/conversations.js';
 import { DefinitionPage } from './views/definition.js';
 import { Definitions } from './views/definitions.js';
 import { Fleet } from './views/fleet.js';
@@ -19,7 +23,7 @@ import { Sessions } from './views/sessions.js';
 
 const HEALTH_MS = 5000;
 /** Of the views that show no one thing; those name it themselves. */
-const TITLES = { sessions: 'Sessions', definitions: 'Definitions', fleet: 'Fleet' };
+const TITLES = { sessions: 'Sessions', conversations: 'Conversations', approvals: 'Approvals', definitions: 'Definitions', fleet: 'Fleet' };
 const THEME_WORDS = { auto: 'as the system', light: 'light', dark: 'dark' };
 
 /** Health in two words, linked to the fleet. */
@@ -33,13 +37,21 @@ function HealthChip({ health, error }) {
 function TopBar({ view, health, onHelp }) {
   const chosen = useStore(theme);
   const list = useStore(lastList);
+  const talks = useStore(lastTalks);
+  const asks = useStore(waiting);
+  const nav = useRef(null);
+  // On a phone the bar is scrolled: where one is must be in sight.
+  useEffect(() => { nav.current.querySelector('[aria-current]')?.scrollIntoView({ inline: 'nearest', block: 'nearest' }); }, [view]);
+  const current = (...views) => (views.includes(view) ? 'page' : undefined);
   return html`
     <header class="top">
       <a class="brand" href=${list} aria-label="Stepfleet, sessions"><${Mark} /><span>Stepfleet</span></a>
-      <nav aria-label="Views">
-        <a href=${list} aria-current=${view === 'sessions' || view === 'session' ? 'page' : undefined}>Sessions</a>
-        <a href="#/definitions" aria-current=${view === 'definitions' || view === 'definition' ? 'page' : undefined}>Definitions</a>
-        <a href="#/fleet" aria-current=${view === 'fleet' ? 'page' : undefined}>Fleet</a>
+      <nav aria-label="Views" ref=${nav}>
+        <a href=${list} aria-current=${current('sessions', 'session')}>Sessions</a>
+        <a href=${talks} aria-current=${current('conversations', 'conversation')}>Conversations</a>
+        ${(asks > 0 || view === 'approvals') && html`<a href="#/approvals" aria-current=${current('approvals')}>Approvals<b class="badge" data-none=${asks ? undefined : ''}>${asks}</b></a>`}
+        <a href="#/definitions" aria-current=${current('definitions', 'definition')}>Definitions</a>
+        <a href="#/fleet" aria-current=${current('fleet')}>Fleet</a>
       </nav>
       <${HealthChip} health=${health.data} error=${health.error} />
       <div class="tools">
@@ -58,11 +70,14 @@ function Shell() {
   const { view, kind, id, query } = useStore(route);
   const [help, setHelp] = useState(false);
   const health = usePoll((signal) => request('/health', { signal, accept: [503] }), HEALTH_MS, []);
+  const asks = useWaiting();
   useKeys({
     '?': () => setHelp(true),
     1: () => go(lastList.get()),
     2: () => go('#/fleet'),
     3: () => go('#/definitions'),
+    4: () => go(lastTalks.get()),
+    5: () => go('#/approvals'),
     t: nextTheme,
   });
   useEffect(() => {
@@ -74,6 +89,9 @@ function Shell() {
     <main id="main" tabindex="-1">
       ${view === 'fleet' ? html`<${Fleet} health=${health} />`
     : view === 'session' ? html`<${SessionPage} key=${id} id=${id} />`
+    : view === 'conversations' ? html`<${Conversations} query=${query} />`
+    : view === 'conversation' ? html`<${ConversationPage} key=${id} id=${id} />`
+    : view === 'approvals' ? html`<${Approvals} poll=${asks} />`
     : view === 'definitions' ? html`<${Definitions} kind=${kind} />`
     : view === 'definition' ? html`<${DefinitionPage} key=${`${kind}/${id}`} kind=${kind} id=${id} />`
       : html`<${Sessions} query=${query} />`}

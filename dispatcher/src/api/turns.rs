@@ -1,4 +1,4 @@
-//! `GET /api/turns/{id}`, `GET /api/turns/{id}/moves`, `POST /api/turns/{id}/cancel`.
+//! `GET /api/turns/{id}`, `…/moves` and `…/context`, `POST /api/turns/{id}/cancel`.
 
 use axum::Json;
 use axum::extract::State;
@@ -7,12 +7,14 @@ use axum::routing::{get, post};
 use domain::conversation::{cancel as cancellation, moves, transcript, view};
 use domain::ports::{LogQuery, OperationQuery, Scope};
 use domain::read;
+use domain::time::rfc3339;
 use host::trace;
 use schemas::api::AcceptedBody;
-use schemas::conversation::{LogKind, LogRow, MovePage, Turn, TurnDetail};
+use schemas::conversation::{LogKind, LogRow, MovePage, Turn, TurnContext, TurnDetail};
 use schemas::id::{ConversationId, Namespace, TurnId};
 use schemas::limits::{PAGE_BYTES_MAX, PAGE_DEFAULT, PAGE_MAX};
 use schemas::problem::Code;
+use serde_json::Value;
 
 use crate::answer::{Answer, Refused};
 use crate::api::sessions::PAGE_PARAMS;
@@ -36,6 +38,10 @@ pub fn routes() -> Vec<Route> {
             .summary("The replies of the model within a turn, in their order, with the results of the tools it called.")
             .query(PAGE_PARAMS)
             .answers(200, "MovePage")
+            .refuses(&[Code::InvalidRequest, Code::TurnNotFound]),
+        Route::get("/api/turns/{id}/context", get(context))
+            .summary("What the model was given at the start of a turn: instructions, messages, tools and limits.")
+            .answers(200, "TurnContext")
             .refuses(&[Code::InvalidRequest, Code::TurnNotFound]),
         Route::post("/api/turns/{id}/cancel", post(cancel))
             .scope(Scope::Act)
@@ -133,6 +139,23 @@ async fn list_moves(
     }
     let next_cursor = rows.last().filter(|_| more || end.is_some()).map(|row| row.offset.to_string());
     Ok(Json(MovePage { items: moves::moves(rows.iter()), next_cursor }))
+}
+
+async fn context(
+    State(gateway): State<Gateway>,
+    caller: Caller,
+    PathId(id): PathId<TurnId>,
+) -> Answer<Json<TurnContext>> {
+    let turn = row(&gateway, &caller.namespace, &id).await?;
+    // The last one, if there is one for each call of the model.
+    let last = LogQuery { descending: true, limit: 1, ..records(&caller.namespace, &turn, &[LogKind::Assembly]) };
+    let rows = gateway.conversations.log(&last).await?;
+    let record = rows.first().map(|row| &row.record);
+    Ok(Json(TurnContext {
+        turn_id: id,
+        created_at: record.map(|record| rfc3339(record.at_ms)),
+        context: record.map_or(Value::Null, |record| record.body.to_value()),
+    }))
 }
 
 async fn cancel(State(gateway): State<Gateway>, caller: Caller, PathId(id): PathId<TurnId>) -> AcceptedAnswer {

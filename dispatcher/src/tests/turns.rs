@@ -119,10 +119,15 @@ async fn a_turn_is_shown_with_all_that_belongs_to_it() {
     let list = world.get(&format!("/api/conversations/c1/turns?status=completed&session_id={session}")).await.json();
     assert_eq!((list["items"].as_array().unwrap().len(), &list["items"][0]["turn_id"]), (1, &json!("t1")));
     assert_eq!(world.get("/api/conversations/c1/turns?status=active").await.json()["items"], json!([]));
-    for path in ["/api/turns/none", "/api/turns/none/moves"] {
+    let context = world.get("/api/turns/t1/context").await.json();
+    assert_eq!((&context["turn_id"], &context["context"]), (&json!("t1"), &json!({"request": {}})));
+    assert_eq!(context["created_at"], "1970-01-01T00:00:01.000Z");
+    for path in ["/api/turns/none", "/api/turns/none/moves", "/api/turns/none/context"] {
         assert_eq!(world.get(path).await.problem(), "turn_not_found");
     }
-    assert_eq!(world.get_as(OTHER, "/api/turns/t1").await.problem(), "turn_not_found");
+    for path in ["/api/turns/t1", "/api/turns/t1/context"] {
+        assert_eq!(world.get_as(OTHER, path).await.problem(), "turn_not_found");
+    }
     assert_eq!(world.get("/api/conversations/c1/turns?status=done").await.problem(), "invalid_request");
 }
 
@@ -142,6 +147,8 @@ async fn turns_are_paged_in_the_order_they_began() {
             world.get(&format!("/api/conversations/c1/turns?limit=2&order={order}&cursor={cursor}")).await.json();
         assert_eq!([ids(&first), ids(&rest)].concat(), expected, "{order}");
     }
+    let context = world.get("/api/turns/t1/context").await.json();
+    assert_eq!(context, json!({"turn_id": "t1", "context": null}), "not put together yet");
     let detail = world.get("/api/conversations/c1").await.json();
     assert_eq!(
         (detail["active_turns"].as_array().unwrap().len(), &detail["conversation"]["status"]),

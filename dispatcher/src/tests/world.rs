@@ -113,6 +113,7 @@ impl World {
             definitions: Arc::new(store.clone()),
             conversations: Arc::new(store.clone()),
             operations: Arc::new(store.clone()),
+            memories: Arc::new(store.clone()),
             queue: Arc::new(queue.clone()),
             dead: Arc::new(dead.clone()),
             live: Arc::new(live.clone()),

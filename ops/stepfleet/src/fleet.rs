@@ -215,6 +215,7 @@ fn gateway_deps(parts: &Parts, config: &Config, metrics: Metrics) -> dispatcher:
         definitions: parts.store.definitions.clone(),
         conversations: parts.store.conversations.clone(),
         operations: parts.store.operations.clone(),
+        memories: parts.store.memories.clone(),
         dead: parts.dead.clone(),
         archive: parts.archive.clone(),
         queue: parts.queue.clone(),

@@ -168,6 +168,18 @@ pub struct TurnDetail {
     pub truncated: bool,
 }
 
+/// What the model was given at the start of a turn.
+#[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
+pub struct TurnContext {
+    pub turn_id: TurnId,
+    /// When it was put together; absent until then.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub created_at: Option<String>,
+    /// The request as it is recorded: `{target, request, limits, tools, budget}`; null until then. What
+    /// the turn itself said and did since is in its moves.
+    pub context: Value,
+}
+
 /// One reply of a model within a turn, with the results of the tools that it called.
 #[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
 pub struct MoveView {

@@ -1,6 +1,7 @@
 //! The console, used as people use it: a real browser against the real binary.
 
 mod modules;
+mod talk;
 mod webdriver;
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -23,7 +24,10 @@ struct Scene {
 
 impl Scene {
     async fn open() -> Self {
-        let fleet = Harness::start().await;
+        Self::on(Harness::start().await).await
+    }
+
+    async fn on(fleet: Harness) -> Self {
         let browser = WebDriver::start().await.expect("a browser");
         browser.screen(1280, 800, "light").await.expect("a screen");
         let http = reqwest::Client::builder().timeout(Duration::from_secs(30)).build().expect("a client");
@@ -251,6 +255,8 @@ const SESSION_READY: &str = "document.querySelector('.link-state[data-link=ended
     && document.querySelector('.step') && document.querySelector('.why ol')";
 const FLEET_READY: &str = "document.querySelector('.shards .cells')
     && document.querySelector('.workers') && document.querySelector('.numbers.flat')";
+const TALK_READY: &str = "document.querySelector('.talk-head .link-state[data-link=live]')
+    && document.querySelector('.turn-item:not([aria-busy])')";
 const SIDEWAYS: &str = "return document.documentElement.scrollWidth - document.documentElement.clientWidth";
 const PAPER: &str = "return getComputedStyle(document.body).backgroundColor";
 
@@ -263,7 +269,17 @@ async fn every_view_fits_laptops_and_phones_in_both_themes() -> Result<()> {
     let session = scene.create(&unique(&long[..90]), payload).await;
     scene.log_in().await?;
     let one = format!("#/sessions/{session}");
-    let views = [("#/sessions", "document.querySelector('tbody tr')"), (&one, SESSION_READY), ("#/fleet", FLEET_READY)];
+    let seats = json!([{"agent_id": "a1"}]);
+    scene.fleet.post("/api/conversations", &json!({"conversation_id": "c1", "title": long, "agents": seats})).await;
+    scene.fleet.post("/api/conversations/c1/messages", &json!({"text": long.repeat(3)})).await;
+    let views = [
+        ("#/sessions", "document.querySelector('tbody tr')"),
+        (&one, SESSION_READY),
+        ("#/conversations", "document.querySelector('tr[data-conversation=c1]')"),
+        ("#/conversations/c1", TALK_READY),
+        ("#/approvals", "document.querySelector('.approvals .empty')"),
+        ("#/fleet", FLEET_READY),
+    ];
     let mut papers = Vec::new();
     for (width, height) in [(1440, 900), (1280, 800), (390, 844)] {
         for theme in ["light", "dark"] {

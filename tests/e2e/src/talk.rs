@@ -2,7 +2,7 @@
 //! streams. The model is a script.
 
 mod compaction;
-mod desk;
+pub mod desk;
 mod kills;
 mod tools;
 mod turns;

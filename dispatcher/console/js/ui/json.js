@@ -6,21 +6,21 @@ const LONG_TEXT = 400;
 
 const kindOf = (value) => (value === null ? 'null' : typeof value);
 
-function Leaf({ value }) {
-  const [whole, setWhole] = useState(false);
+function Leaf({ value, all }) {
+  const [whole, setWhole] = useState(all);
   if (typeof value !== 'string') return html`<span class=${`j-${kindOf(value)}`}>${String(value)}</span>`;
   const long = value.length > LONG_TEXT && !whole;
   return html`<span class="j-string">${JSON.stringify(long ? value.slice(0, LONG_TEXT) : value)}</span>${
     long && html`<button type="button" class="link" onClick=${() => setWhole(true)}>${value.length - LONG_TEXT} more characters</button>`}`;
 }
 
-function Node({ name, value, depth }) {
+function Node({ name, value, depth, all }) {
   const list = Array.isArray(value);
   const entries = value !== null && typeof value === 'object' ? Object.entries(value) : null;
-  const [open, setOpen] = useState(depth < 1 || (depth < 3 && (entries?.length ?? 0) <= 12));
-  const [most, setMost] = useState(MOST_CHILDREN);
+  const [open, setOpen] = useState(all || depth < 1 || (depth < 3 && (entries?.length ?? 0) <= 12));
+  const [most, setMost] = useState(all ? Infinity : MOST_CHILDREN);
   const label = name !== undefined && html`<span class="j-key">${name}</span>`;
-  if (!entries) return html`<div class="j-line">${label}<${Leaf} value=${value} /></div>`;
+  if (!entries) return html`<div class="j-line">${label}<${Leaf} value=${value} all=${all} /></div>`;
   if (!entries.length) return html`<div class="j-line">${label}<span class="j-null">${list ? '[]' : '{}'}</span></div>`;
   const count = `${entries.length} ${list ? (entries.length === 1 ? 'item' : 'items') : entries.length === 1 ? 'field' : 'fields'}`;
   return html`
@@ -29,15 +29,15 @@ function Node({ name, value, depth }) {
         ${label}<span class="j-count">${list ? '[' : '{'} ${count} ${list ? ']' : '}'}</span>
       </button>
       ${open && html`<div class="j-children">
-        ${entries.slice(0, most).map(([key, child]) => html`<${Node} key=${key} name=${key} value=${child} depth=${depth + 1} />`)}
+        ${entries.slice(0, most).map(([key, child]) => html`<${Node} key=${key} name=${key} value=${child} depth=${depth + 1} all=${all} />`)}
         ${entries.length > most && html`
           <button type="button" class="link" onClick=${() => setMost(most + MOST_CHILDREN)}>${entries.length - most} more</button>`}
       </div>`}
     </div>`;
 }
 
-/** @param {{value: unknown}} props */
-export const Json = ({ value }) => html`<div class="json"><${Node} value=${value} depth=${0} /></div>`;
+/** @param {{value: unknown, all?: boolean}} props `all`: nothing is folded or cut, for what somebody must read */
+export const Json = ({ value, all = false }) => html`<div class="json"><${Node} value=${value} depth=${0} all=${all} /></div>`;
 
 /**
  * Reads JSON as a person typed it.

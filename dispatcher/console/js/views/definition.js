@@ -14,6 +14,7 @@ import { Icon } from '../ui/icons.js';
 import { Json } from '../ui/json.js';
 import { Button, Choice, Copy, Empty, Id, ProblemBox, Skeleton } from '../ui/parts.js';
 import { DefineDialog } from './define.js';
+import { TalkDialog } from './talk-new.js';
 
 const POLL_MS = 5000;
 const VERSIONS = 200;
@@ -86,6 +87,7 @@ export function DefinitionPage({ kind: name, id }) {
   const kind = kindOf(name);
   const address = `/api/${kind.path}/${encodeURIComponent(id)}`;
   const [editing, setEditing] = useState(false);
+  const [talking, setTalking] = useState(false);
   const newest = usePoll((signal) => request(address, { signal }), POLL_MS, [address]);
   const versions = usePoll((signal) => request(`${address}/versions`, { signal, query: { limit: VERSIONS } }), POLL_MS, [address]);
   const back = () => go(toDefinitions(kind.kind));
@@ -108,10 +110,12 @@ export function DefinitionPage({ kind: name, id }) {
         <span class="faint">${kind.one}, version ${number(view.version)}</span>
         <${Id} id=${id} label="id" whole />
         <${Copy} text=${curl(address)} label="Copy a curl command that reads it" icon="terminal" />
+        ${kind.kind === 'agent' && html`<${Button} id="talk" onClick=${() => setTalking(true)}>Talk<//>`}
         <${Button} kind="primary" id="edit-definition" onClick=${() => setEditing(true)}>Edit<//>
       </div>
       ${(newest.error ?? versions.error) && html`<${ProblemBox} error=${newest.error ?? versions.error} retry=${done} floating />`}
       <${Content} key=${address} kind=${kind} address=${address} newest=${view} versions=${versions.data?.items ?? []} />
+      ${talking && html`<${TalkDialog} agent=${id} onClose=${() => setTalking(false)} />`}
       ${editing && html`<${DefineDialog} kind=${kind} like=${view.definition} onClose=${() => setEditing(false)} onDone=${done} />`}
     </div>`;
 }

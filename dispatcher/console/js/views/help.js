@@ -5,8 +5,9 @@ import { useStore } from '../store.js';
 import { Dialog, Field } from '../ui/parts.js';
 
 const KEYS = [
-  ['Everywhere', [['1', 'Sessions'], ['2', 'Fleet'], ['3', 'Definitions'], ['t', 'Theme'], ['?', 'This help'], ['Esc', 'Close']]],
+  ['Everywhere', [['1', 'Sessions'], ['2', 'Fleet'], ['3', 'Definitions'], ['4', 'Conversations'], ['5', 'Approvals'], ['t', 'Theme'], ['?', 'This help'], ['Esc', 'Close']]],
   ['Sessions', [['/', 'Search'], ['j k', 'Next, previous session'], ['Enter', 'Open'], ['x', 'Select'], ['n', 'New session']]],
+  ['Conversations', [['n', 'New conversation'], ['c', 'Write'], ['Enter', 'Send'], ['Shift Enter', 'New line'], ['i', 'Inspector'], ['Backspace', 'Back to the list']]],
   ['Definitions', [['n', 'New one of this kind'], ['e', 'Edit'], ['Backspace', 'Back to the list']]],
   ['One session', [['p', 'Pause or resume'], ['i', 'Interrupt with guidance'], ['u', 'Send input'], ['f', 'Follow on and off'], ['Backspace', 'Back to the list']]],
 ];

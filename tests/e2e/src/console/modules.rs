@@ -122,3 +122,57 @@ async fn fields_of_problems_are_found_in_typed_json() -> Result<()> {
     }
     Ok(())
 }
+
+/// What a model writes is text: no markup of it becomes an element, and links lead to the web alone.
+#[tokio::test]
+async fn markdown_is_read_as_text_and_harmless_marks() -> Result<()> {
+    let scene = Scene::open().await;
+    let browser = &scene.browser;
+    browser.goto(&scene.address("")).await?;
+    let text = "# Head\n\n- a\n  - b\n\n| x | y |\n|---|---|\n| 1 | 2 |\n\n```js\n<b>\n```\nlast **one**";
+    let found =
+        browser.module("/js/markdown.js", &format!("m.blocks({}).map(({{type}}) => type)", json!(text))).await?;
+    assert_eq!(found, json!(["heading", "list", "table", "code", "text"]));
+    let line = "see [it](javascript:alert(1)), [that](https://a.example/b) and <img src=x> `c`";
+    let found = browser.module("/js/markdown.js", &format!("m.spans({})", json!(line))).await?;
+    assert_eq!(
+        found,
+        json!([
+            {"type": "text", "text": "see [it](javascript:alert(1)), "},
+            {"type": "link", "text": "that", "href": "https://a.example/b"},
+            {"type": "text", "text": " and <img src=x> "},
+            {"type": "code", "text": "c"},
+        ])
+    );
+    Ok(())
+}
+
+/// Pieces of a dead attempt are forgotten, late ones of it passed over, and the whole takes their place.
+#[tokio::test]
+async fn pieces_of_replies_are_kept_until_the_whole_is_there() -> Result<()> {
+    let scene = Scene::open().await;
+    let browser = &scene.browser;
+    browser.goto(&scene.address("")).await?;
+    let token = |attempt: u32, index: u32, text: &str| {
+        json!({"type": "token", "turn_id": "t", "message_id": "t.m1", "attempt": attempt, "index": index,
+            "kind": "text", "part": 0, "text": text})
+    };
+    let frames = json!([
+        token(1, 0, "dead "),
+        {"type": "retract", "turn_id": "t", "message_id": "t.m1", "attempt": 1},
+        token(1, 1, "late"),
+        token(2, 0, "one "),
+        token(2, 1, "two"),
+        token(2, 1, "two"),
+        {"type": "message", "message": {"message_id": "t.m1"}},
+    ]);
+    let asked = format!(
+        "((drafts) => {frames}.map((frame) => {{
+           m.tell(drafts, frame);
+           return drafts.get('t.m1')?.parts.map(({{text}}) => text).join('') ?? null;
+         }}))(new Map())"
+    );
+    let found = browser.module("/js/drafts.js", &asked).await?;
+    assert_eq!(found, json!(["dead ", "", "", "one ", "one two", "one two", null]));
+    Ok(())
+}

@@ -63,8 +63,13 @@ fn definitions() -> Vec<Value> {
     ]
 }
 
+/// Told long enough to be watched, and ended with [`LAST_WORD`].
+const WORDS: usize = 60;
+pub const LAST_WORD: &str = "finis";
+
 /// What the model says, by what it is told.
 fn script() -> Value {
+    let long = format!("{}{LAST_WORD}", "word ".repeat(WORDS));
     let call = |name: &str| json!({"tool_calls": [{"name": name, "arguments": {"q": "x"}}]});
     json!({"record": "requests.jsonl", "rules": [
         {"when": {"system": "You develop"}, "reply": {"text": "Dev did it."}},
@@ -75,6 +80,7 @@ fn script() -> Value {
         {"when": {"contains": "background"}, "reply": call("slow")},
         {"when": {"contains": "pay"}, "reply": call("pay")},
         {"when": {"contains": "delegate"}, "reply": call("ask_dev")},
+        {"when": {"contains": "at length"}, "reply": {"text": long, "delta_ms": 100}},
         {"when": {"contains": "slowly"}, "reply": {"text": "one two three four five", "delta_ms": 60}}
     ], "otherwise": {"text": "I heard {{prompt}}."}})
 }

@@ -1,0 +1,57 @@
+/** What models are saying right now: pieces by message, dropped when the whole is committed. */
+
+import { moveOf } from './transcript.js';
+
+/** @typedef {{id: string, turn: string, attempt: number, late: boolean, next: number, parts: {kind: string, text: string, name?: string}[]}} Draft */
+
+/** Takes in one frame. Returns whether the drafts changed. @param {Map<string, Draft>} drafts */
+export function tell(drafts, frame, onThoughts = () => {}) {
+  switch (frame.type) {
+    case 'token': return addToken(drafts, frame);
+    case 'retract': {
+      const draft = drafts.get(frame.message_id);
+      if (!draft || draft.attempt > frame.attempt) return false;
+      // It stays as an empty one: another attempt follows, and says so.
+      drafts.set(draft.id, { ...draft, attempt: frame.attempt + 1, late: false, next: 0, parts: [] });
+      return true;
+    }
+    case 'message': {
+      const draft = drafts.get(frame.message.message_id);
+      if (draft) keepThoughts(draft, onThoughts);
+      return drafts.delete(frame.message.message_id);
+    }
+    case 'tool_call': return drop(drafts, (draft) => {
+      // The calls are in this frame; a text that came with them follows as a message.
+      const is = draft.turn === frame.turn_id && moveOf(draft.id) <= frame.move;
+      if (is) keepThoughts(draft, onThoughts);
+      return is;
+    });
+    case 'turn': return frame.turn.status !== 'active' && drop(drafts, ({ turn }) => turn === frame.turn.turn_id);
+    case 'lag': return drop(drafts, () => true);
+    default: return false;
+  }
+}
+
+function drop(drafts, is) {
+  const before = drafts.size;
+  for (const draft of [...drafts.values()]) if (is(draft)) drafts.delete(draft.id);
+  return drafts.size !== before;
+}
+
+/** Thoughts are in no message; who saw them may keep them. */
+function keepThoughts(draft, onThoughts) {
+  const text = draft.parts.filter(({ kind }) => kind === 'reasoning').map((part) => part.text).join('');
+  if (text && !draft.late) onThoughts(draft.id, text);
+}
+
+function addToken(drafts, { message_id: id, turn_id: turn, attempt, index, kind, part, text, name }) {
+  let draft = drafts.get(id);
+  if (draft && attempt < draft.attempt) return false;
+  if (!draft || attempt > draft.attempt) draft = { id, turn, attempt, late: index > 0, next: 0, parts: [] };
+  if (index < draft.next) return false;
+  const parts = [...draft.parts];
+  const known = parts[part];
+  parts[part] = known ? { ...known, text: known.text + text } : { kind, text, name };
+  drafts.set(id, { ...draft, next: index + 1, parts });
+  return true;
+}
