@@ -6,6 +6,8 @@ use schemas::problem::Code;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::converse::Checks;
+
 /// What may be done after a crash between sending and settling (DESIGN 5, effects ledger).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum EffectClass {
@@ -61,7 +63,7 @@ pub enum TalkWork {
     /// [`crate::converse::Assembly`].
     Assemble { settings: Json, pending: Vec<PendingView> },
     /// Ask the model for the turn's next reply. Outcome value: a [`crate::converse::Reply`].
-    Chat { number: u32, without_tools: bool },
+    Chat { number: u32, without_tools: bool, checks: Checks },
     /// Write down what is worth remembering of the turn. Outcome value: `{written}`.
     Extract,
 }

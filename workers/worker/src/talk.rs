@@ -3,11 +3,12 @@
 
 mod assemble;
 mod chat;
+mod hooks;
 mod memory;
 mod persona;
 mod stream;
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::future::Future;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -16,6 +17,8 @@ use async_trait::async_trait;
 use domain::effect::{Effect, EffectCall, EffectFailure, Outcome, TalkWork};
 use domain::failure::Failure;
 use domain::ports::{Clock, Conversations, Definitions, Effects, Embedder, Live, Memories, Models};
+use schemas::definition::NamespaceBudget;
+use schemas::id::Namespace;
 use schemas::problem::Code;
 use tokio::sync::Notify;
 
@@ -29,6 +32,8 @@ pub struct TalkDeps {
     pub embedder: Arc<dyn Embedder>,
     pub live: Arc<dyn Live>,
     pub clock: Arc<dyn Clock>,
+    /// What namespaces may use; those that are not named have no bound.
+    pub budgets: BTreeMap<Namespace, NamespaceBudget>,
 }
 
 /// [`Effects`] with those of conversations.
@@ -72,10 +77,11 @@ impl Effects for Talking {
             TalkWork::Assemble { settings, pending } => {
                 assemble::assemble(&self.deps, &call.session.namespace, talk, settings, pending).await
             }
-            TalkWork::Chat { number, without_tools } => {
+            TalkWork::Chat { number, without_tools, checks } => {
                 let cuttable = self.cuttable(&call.key);
                 let place = (&call.session.namespace, &call.session.session_id);
-                chat::chat(&self.deps, place, talk, *number, *without_tools, &cuttable.notify).await
+                let wanted = chat::Wanted { number: *number, without_tools: *without_tools, checks };
+                chat::chat(&self.deps, place, talk, &wanted, &cuttable.notify).await
             }
             TalkWork::Extract => memory::extract(&self.deps, &call.session.namespace, talk).await,
         }

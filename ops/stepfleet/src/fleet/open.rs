@@ -73,6 +73,7 @@ impl Parts {
                 embedder: embedder.clone(),
                 live: live.clone(),
                 clock: clock.clone(),
+                budgets: config.budgets.clone(),
             },
             performer.clone(),
         ));

@@ -19,6 +19,7 @@ pub async fn suite(make: &impl AsyncFn() -> Ports) {
     what_is_not_committed_is_not_said(&make().await).await;
     a_batch_is_numbered_in_its_order(&make().await).await;
     a_record_is_written_once(&make().await).await;
+    calls_of_models_add_up_once(&make().await).await;
     turns_are_replaced_whole(&make().await).await;
     operations_take_the_state_that_is_given(&make().await).await;
     a_missing_conversation_is_opened(&make().await).await;
@@ -128,6 +129,40 @@ async fn a_record_is_written_once(ports: &Ports) {
     // Ids are those of one conversation.
     ports.say(&owner, "s3", log(vec![note("a")])).await;
     assert_eq!(gapless(&ports.log_of("c2").await), ["a"]);
+}
+
+/// A record of a call of a model.
+fn call(id: &str, tokens: u64, cost: f64) -> LogRecord {
+    let body = serde_json::json!({"id": id, "conversation_id": "c", "turn_id": "t", "provider": "p", "model": "m",
+        "operation": "chat", "started_at_ms": 0, "cost": cost,
+        "usage": {"input_tokens": tokens, "output_tokens": 1, "total_tokens": tokens + 1}});
+    LogRecord { body: schemas::json::Json::of(&body), ..record(LogKind::ProviderCall, id) }
+}
+
+async fn calls_of_models_add_up_once(ports: &Ports) {
+    let owner = worker("w1");
+    // On several shards.
+    for n in 0..8 {
+        ports.talker(&format!("s{n}"), &format!("c{n}")).await;
+    }
+    let spent = async |name: &str| {
+        let spent = ports.conversations.spent(&namespace(name)).await.expect("a read");
+        (spent.tokens, spent.cost_nanos, spent.calls)
+    };
+    assert_eq!(spent("default").await, (0, 0, 0));
+    for n in 0..8 {
+        let session = format!("s{n}");
+        ports.say(&owner, &session, log(vec![call("r1", 10, 0.25), note("n1"), call("r2", 20, 0.000_000_001)])).await;
+    }
+    let eight = (8 * 32, 8 * 250_000_001, 16);
+    assert_eq!(spent("default").await, eight);
+    ports.say(&owner, "s1", log(vec![call("r2", 20, 0.000_000_001)])).await;
+    assert_eq!(spent("default").await, eight, "a record that is there counts once");
+    let mut broken = call("r3", 0, 0.0);
+    broken.body = schemas::json::Json::of(&serde_json::json!({"nonsense": true}));
+    ports.say(&owner, "s1", log(vec![broken, call("r4", 1, 0.0)])).await;
+    assert_eq!(spent("default").await, (eight.0 + 2, eight.1, 17));
+    assert_eq!(spent("other").await, (0, 0, 0));
 }
 
 async fn turns_are_replaced_whole(ports: &Ports) {

@@ -1,14 +1,16 @@
 //! Answers of the calls beside the steps: a context, a reply of the model, the end of an extraction.
 
-use schemas::conversation::{LogKind, TurnError};
+use schemas::conversation::{LogKind, TurnError, TurnUsage};
 use schemas::id::TurnId;
 use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::apply::Applying;
 use super::assembly::Assembly;
+use super::budget;
 use super::decision::TurnDecision;
 use super::ids;
+use super::moniker;
 use super::open::Calls;
 use super::reply::{self, Reply};
 use super::state::Stage;
@@ -92,6 +94,9 @@ fn replied(step: &mut Applying, place: &Place<'_>, turn: &TurnId, number: u32, o
             return;
         }
     };
+    if let Some(over) = &reply.over {
+        return budget::ask(step, turn, over);
+    }
     if let Some(record) = &reply.record {
         step.record(LogKind::ProviderCall, turn, format!("{}.call", record.id), record);
     }
@@ -134,14 +139,17 @@ pub(super) struct SyncResult<'a> {
 
 /// Usage, rounds and issues of the lane.
 fn count(step: &mut Applying, turn: &TurnId, reply: &Reply, acted: &reply::Acted) {
-    let Some(lane) = step.state.lane_mut(turn) else { return };
+    let mut used = TurnUsage::default();
     if let Some(record) = &reply.record {
+        used.cost = record.cost.unwrap_or(0.0);
         if let Some(usage) = &record.usage {
-            lane.turn.usage.input_tokens += usage.input_tokens;
-            lane.turn.usage.output_tokens += usage.output_tokens;
+            (used.input_tokens, used.output_tokens) = (usage.input_tokens, usage.output_tokens);
         }
-        lane.turn.usage.cost += record.cost.unwrap_or(0.0);
+        moniker::add(&mut step.state.used, used);
     }
+    step.state.moves += u64::from(acted.record.is_some());
+    let Some(lane) = step.state.lane_mut(turn) else { return };
+    moniker::add(&mut lane.turn.usage, used);
     lane.turn.moves += u32::from(acted.record.is_some());
     lane.rounds += u32::from(acted.is_round);
     lane.declined = acted.is_declined;

@@ -3,7 +3,7 @@
 //! recent turns are the messages.
 
 use schemas::conversation::{LogKind, LogRow, Message, MessageRole, SenderType};
-use schemas::definition::{AgentConstraints, PersonaBody};
+use schemas::definition::{AgentConstraints, Budgets, PersonaBody};
 use schemas::id::{AgentId, MessageId, TurnId};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -61,15 +61,13 @@ pub struct Assembly {
     pub recent_turns: Vec<TurnSnapshot>,
 }
 
-/// Bounds of one turn.
+/// Bounds of one turn, and of its session.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Limits {
     /// Replies whose tool calls are carried out (SPEC K-14).
     pub max_rounds: u32,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub max_tokens: Option<u64>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub max_cost: Option<f64>,
+    #[serde(default)]
+    pub budgets: Budgets,
 }
 
 /// Builds the context.
@@ -85,7 +83,6 @@ pub fn assemble(gathered: &Gathered) -> Assembly {
     messages.extend(build_messages(&gathered.blocks, &history));
     messages.extend(aside(gathered));
     messages.push(input(gathered));
-    let budgets = persona.constraints.budgets.clone().unwrap_or_default();
     Assembly {
         agent_name: gathered.agent_name.clone(),
         target: gathered.target.clone(),
@@ -99,8 +96,7 @@ pub fn assemble(gathered: &Gathered) -> Assembly {
         constraints: persona.constraints.clone(),
         limits: Limits {
             max_rounds: persona.constraints.max_moves_per_turn,
-            max_tokens: budgets.max_tokens_per_turn,
-            max_cost: budgets.max_cost_per_turn,
+            budgets: persona.constraints.budgets.clone().unwrap_or_default(),
         },
         recent_turns: gathered.recent.clone(),
     }

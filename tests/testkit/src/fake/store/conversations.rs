@@ -6,6 +6,7 @@ use domain::ports::{
     ConversationChange, ConversationQuery, Conversations, Inserted, LogQuery, Post, Posted, TurnQuery,
 };
 use domain::talk::{apply, is_same, refusal};
+use domain::spending::Spent;
 use schemas::conversation::{Conversation, LogRecord, LogRow, Participant, Turn, Visibility};
 use schemas::id::{ConversationId, Namespace, ParticipantId, TurnId};
 use schemas::limits::PARTICIPANTS_MAX;
@@ -196,6 +197,14 @@ impl Conversations for MemStore {
 
     async fn turn(&self, namespace: &Namespace, id: &TurnId) -> Result<Option<Turn>, Failure> {
         Ok(self.transaction().turns.get(&(namespace.clone(), id.clone())).cloned())
+    }
+
+    async fn spent(&self, namespace: &Namespace) -> Result<Spent, Failure> {
+        let state = self.transaction();
+        let own = state.conversations.iter().filter(|((of, _), _)| of == namespace);
+        let mut spent = Spent::default();
+        own.flat_map(|(_, rec)| &rec.log).filter_map(|row| Spent::of(&row.record)).for_each(|one| spent.add(one));
+        Ok(spent)
     }
 
     async fn turns(&self, query: &TurnQuery) -> Result<Vec<Turn>, Failure> {

@@ -160,8 +160,13 @@ macro_rules! turns {
 }
 pub(super) const TURNS: [&str; 2] = [turns!(">", "ASC"), turns!("<", "DESC")];
 
+pub(super) const SPENT: &str = "
+    SELECT coalesce(sum(tokens), 0)::int8 AS tokens, coalesce(sum(cost_nanos), 0)::int8 AS cost_nanos, coalesce(sum(calls), 0)::int8 AS calls
+    FROM spending WHERE namespace = $1";
+
 #[cfg(test)]
 pub(in super::super) const SQL: &[(&str, &str)] = &[
+    ("conversations::spent", SPENT),
     ("conversations::one", ONE),
     ("conversations::lock_one", LOCK_ONE),
     ("conversations::list", LIST),

@@ -166,8 +166,13 @@ pub(super) const TURNS_OPEN: [&str; 2] = [
     turns!("turns_open", " AND t.conversation_id = ?4 AND t.status = 'active'", "<", "DESC"),
 ];
 
+pub(super) const SPENT: &str = "
+    SELECT coalesce(sum(tokens), 0) AS tokens, coalesce(sum(cost_nanos), 0) AS cost_nanos, coalesce(sum(calls), 0) AS calls
+    FROM spending WHERE namespace = ?1";
+
 #[cfg(test)]
 pub(in super::super) const SQL: &[(&str, &str)] = &[
+    ("conversations::spent", SPENT),
     ("conversations::one", ONE),
     ("conversations::list", LIST),
     ("conversations::list_listed", LIST_LISTED),
