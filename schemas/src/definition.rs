@@ -21,8 +21,7 @@ pub use kind::DefinitionKind;
 pub use library::{Library, Project};
 pub use model_profile::{ModelParameters, ModelProfile};
 pub use persona::{
-    AgentConstraints, AssemblyMode, CompactionSettings, InlinePersona, Persona, PersonaBody, PromptExample,
-    PromptSpec,
+    AgentConstraints, AssemblyMode, CompactionSettings, InlinePersona, Persona, PersonaBody, PromptExample, PromptSpec,
 };
 pub use task::{
     ActionDef, ActionKind, BackoffShape, Execution, OnFailure, RetryPolicy, StepCondition, StepOutcome, Task,

@@ -243,6 +243,8 @@ pub const RECIPIENTS_MAX: usize = 64;
 pub const RESPONDERS_MAX: usize = 64;
 /// Parts of a message.
 pub const CONTENT_PARTS_MAX: usize = 256;
+/// Active turns that a page of conversations looks at.
+pub const OPEN_TURNS_MAX: usize = 10_000;
 /// Active turns of one conversation that a stream follows.
 pub const TURNS_FOLLOWED_MAX: usize = 256;
 const _: () = assert!(RESPONDERS_MAX <= ACCEPT_BATCH_MAX && RECIPIENTS_MAX <= PARTICIPANTS_MAX);

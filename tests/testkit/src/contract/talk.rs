@@ -2,7 +2,7 @@
 
 use domain::commit::CommitResult;
 use domain::failure::Certainty;
-use domain::ports::{Post, Posted};
+use domain::ports::{Hold, Post, Posted};
 use schemas::conversation::{
     LogKind, LogRecord, LogRow, Operation, OperationState, ParticipantRole, Talk, Turn, TurnPhase, TurnStatus,
     Visibility,
@@ -177,6 +177,15 @@ async fn turns_are_replaced_whole(ports: &Ports) {
     assert_eq!(say(vec![first.clone()]).await, Some(first.clone()));
     let cut = Turn { metadata: None, completed_at_ms: Some(8), ..last.clone() };
     assert_eq!(say(vec![cut.clone()]).await, Some(cut));
+    let open = async |of: &[&str]| {
+        let of: Vec<_> = of.iter().map(|id| conversation_id(id)).collect();
+        let found = ports.conversations.open_turns(&Namespace::default_ns(), &of).await.expect("a read");
+        found.into_iter().map(|turn| turn.turn_id.to_string()).collect::<std::collections::BTreeSet<_>>()
+    };
+    let other = turn("t2", "c2", "s1", 6);
+    say(vec![other, turn("t3", "c3", "s1", 7)]).await;
+    assert!(open(&["none"]).await.is_empty());
+    assert_eq!(open(&["c1", "c2"]).await.into_iter().collect::<Vec<_>>(), ["t2"], "what has ended is not open");
     assert_eq!(say(vec![first, last.clone()]).await, Some(last), "of two, the newer");
 }
 
@@ -185,7 +194,8 @@ async fn operations_take_the_state_that_is_given(ports: &Ports) {
     ports.talker("s1", "c1").await;
     let with = |id: &str, state| Operation { state, ..operation(id, "s1") };
     ports.dispatch(&owner, "s1", vec![operation("o1", "s1"), operation("o2", "s1"), operation("o3", "s1")]).await;
-    let claimed = ports.operations.claim("default", "executor", 0, 1).await.expect("a claim").remove(0).operation;
+    let claimed =
+        ports.operations.claim("default", "executor", Hold::Attempt(0), 1).await.expect("a claim").remove(0).operation;
     let id = claimed.operation_id.to_string();
     // Dispatched again, it is not taken from who has it; cancelled, it is.
     ports.dispatch(&owner, "s1", vec![operation(&id, "s1")]).await;

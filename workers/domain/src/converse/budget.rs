@@ -83,7 +83,11 @@ fn exceeded(scope: Scope, raised: u32, bounds: [(&str, f64, Option<f64>); 3]) ->
     limited.find(|(_, used, limit)| used >= limit).map(|(what, used, limit)| over(scope, what, used, limit))
 }
 
-fn bounds(used: &TurnUsage, moves: f64, max: (Option<u64>, Option<f64>, Option<u64>)) -> [(&'static str, f64, Option<f64>); 3] {
+fn bounds(
+    used: &TurnUsage,
+    moves: f64,
+    max: (Option<u64>, Option<f64>, Option<u64>),
+) -> [(&'static str, f64, Option<f64>); 3] {
     let tokens = (used.input_tokens + used.output_tokens) as f64;
     [
         ("tokens", tokens, max.0.map(|max| max as f64)),
@@ -150,8 +154,7 @@ fn new_question(number: u64, turn_id: &TurnId, over: &Over) -> TurnDecision {
     asked.request = Json::of(&json!({"target_type": TOOL, "scope": over.scope, "what": over.what,
                                      "used": over.used, "limit": over.limit}));
     let arguments_hash = crate::tool::arguments_hash(TOOL, &json!([turn_id, number, over]));
-    let operation =
-        question(&asked, ApprovalRequest { arguments_hash, expires_ms: ASKS_MS, default_approve: false });
+    let operation = question(&asked, ApprovalRequest { arguments_hash, expires_ms: ASKS_MS, default_approve: false });
     let open = Open {
         operation_id: operation.operation_id.clone(),
         call_id: TOOL.to_owned(),

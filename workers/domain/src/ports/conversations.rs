@@ -170,6 +170,9 @@ pub trait Conversations: Send + Sync {
 
     async fn turns(&self, query: &TurnQuery) -> Result<Vec<Turn>, Failure>;
 
+    /// The active turns of these conversations, in no order; of very many, some.
+    async fn open_turns(&self, namespace: &Namespace, of: &[ConversationId]) -> Result<Vec<Turn>, Failure>;
+
     /// What the calls of models have used that are recorded in logs of a namespace, each counted once.
     async fn spent(&self, namespace: &Namespace) -> Result<Spent, Failure>;
 }

@@ -62,13 +62,7 @@ pub trait Operations: Send + Sync {
     /// [`Hold`] from the store's now on. Oldest `due_at_ms` first. Two claimants never get one
     /// operation at the same time. What was running comes back with its state as it was, `running`,
     /// so that the claimant knows that an attempt may have happened.
-    async fn claim(
-        &self,
-        pool: &str,
-        claimant: &str,
-        hold: Hold,
-        limit: usize,
-    ) -> Result<Vec<OperationRow>, Failure>;
+    async fn claim(&self, pool: &str, claimant: &str, hold: Hold, limit: usize) -> Result<Vec<OperationRow>, Failure>;
 
     /// Ends all claims of a pool at once, so that their work can be claimed again now, `running` as it
     /// was. Only for a process that knows that no holder of them lives: one that has the whole store to

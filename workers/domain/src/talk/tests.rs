@@ -101,7 +101,8 @@ fn waiting_is_never_stored() {
 
 #[test]
 fn work_of_others_waits_until_its_deadline_and_again_when_its_holder_is_gone() {
-    let asked = Operation { wait_ms: Some(5_000), created_at_ms: 100, due_at_ms: 100, ..operation(OperationState::Pending) };
+    let asked =
+        Operation { wait_ms: Some(5_000), created_at_ms: 100, due_at_ms: 100, ..operation(OperationState::Pending) };
     assert_eq!(deadline(&asked), Some(5_100));
     let refused = Operation { due_at_ms: 4_000, ..asked.clone() };
     assert_eq!(deadline(&refused), Some(5_100), "a broker that is away does not lengthen it");

@@ -11,7 +11,7 @@ use domain::ports::{
 use domain::spending::Spent;
 use schemas::conversation::{Conversation, LogRecord, LogRow, Participant, Turn};
 use schemas::id::{ConversationId, Namespace, ParticipantId, TurnId};
-use schemas::limits::PARTICIPANTS_MAX;
+use schemas::limits::{OPEN_TURNS_MAX, PARTICIPANTS_MAX};
 
 use super::PostgresStore;
 use super::pool::Statement;
@@ -117,6 +117,12 @@ impl Conversations for PostgresStore {
     async fn turn(&self, namespace: &Namespace, id: &TurnId) -> Result<Option<Turn>, Failure> {
         let query = sqlx::query(sql::TURN).bind(namespace.as_str()).bind(id.as_str());
         self.0.pool.fetch_optional(query).await?.as_ref().map(turn).transpose()
+    }
+
+    async fn open_turns(&self, namespace: &Namespace, of: &[ConversationId]) -> Result<Vec<Turn>, Failure> {
+        let ids: Vec<&str> = of.iter().map(|id| id.as_str()).collect();
+        let query = sqlx::query(sql::OPEN_TURNS).bind(namespace.as_str()).bind(ids).bind(OPEN_TURNS_MAX as i64);
+        self.0.pool.fetch_all(query).await?.iter().map(turn).collect()
     }
 
     async fn spent(&self, namespace: &Namespace) -> Result<Spent, Failure> {

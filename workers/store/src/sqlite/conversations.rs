@@ -13,7 +13,7 @@ use futures::TryStreamExt;
 use schemas::conversation::{Conversation, LogRecord, LogRow, Participant, Turn, TurnStatus};
 use schemas::id::{ConversationId, Namespace, ParticipantId, TurnId};
 use schemas::json::Json;
-use schemas::limits::PARTICIPANTS_MAX;
+use schemas::limits::{OPEN_TURNS_MAX, PARTICIPANTS_MAX};
 
 use super::SqliteStore;
 use super::failure::failure;
@@ -149,6 +149,12 @@ impl Conversations for SqliteStore {
         let query = sqlx::query(sql::TURN).bind(namespace.as_str()).bind(id.as_str());
         let row = query.fetch_optional(&self.0.readers).await.map_err(failure)?;
         row.as_ref().map(turn).transpose()
+    }
+
+    async fn open_turns(&self, namespace: &Namespace, of: &[ConversationId]) -> Result<Vec<Turn>, Failure> {
+        let ids = serde_json::json!(of).to_string();
+        let query = sqlx::query(sql::OPEN_TURNS).bind(namespace.as_str()).bind(ids).bind(OPEN_TURNS_MAX as i64);
+        query.fetch_all(&self.0.readers).await.map_err(failure)?.iter().map(turn).collect()
     }
 
     async fn spent(&self, namespace: &Namespace) -> Result<Spent, Failure> {

@@ -41,7 +41,7 @@ const AGAIN: &str = "
     WHERE namespace = ?1 AND operation_id = ?2 AND state IN ('pending', 'running') AND (?3 IS NULL OR claimed_by = ?3)";
 const RELEASE: &str = "
     UPDATE operations SET due_at_ms = ?2, until_ms = NULL, claimed_by = NULL
-    WHERE kind = 'task' AND state = 'running' AND pool = ?1";
+    WHERE kind = 'task' AND state IN ('pending', 'running') AND pool = ?1 AND state = 'running'";
 const EXTEND: &str = "
     UPDATE operations SET until_ms = ?4, due_at_ms = ?4
     WHERE namespace = ?1 AND operation_id = ?2 AND state = 'running' AND claimed_by = ?3";

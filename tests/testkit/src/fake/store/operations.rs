@@ -15,13 +15,7 @@ fn row((namespace, _): &(Namespace, OperationId), operation: &Operation) -> Oper
 
 #[async_trait]
 impl Operations for MemStore {
-    async fn claim(
-        &self,
-        pool: &str,
-        claimant: &str,
-        hold: Hold,
-        limit: usize,
-    ) -> Result<Vec<OperationRow>, Failure> {
+    async fn claim(&self, pool: &str, claimant: &str, hold: Hold, limit: usize) -> Result<Vec<OperationRow>, Failure> {
         let now_ms = self.now_ms();
         let mut state = self.transaction();
         let is_due = |one: &Operation| {

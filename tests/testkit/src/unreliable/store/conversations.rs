@@ -94,6 +94,10 @@ impl<P: Conversations + ?Sized> Conversations for Unreliable<P> {
         self.faults.call(Port::Conversations, "conversations.turns", self.inner.turns(query)).await
     }
 
+    async fn open_turns(&self, namespace: &Namespace, of: &[ConversationId]) -> Result<Vec<Turn>, Failure> {
+        self.faults.call(Port::Conversations, "conversations.open_turns", self.inner.open_turns(namespace, of)).await
+    }
+
     async fn spent(&self, namespace: &Namespace) -> Result<Spent, Failure> {
         self.faults.call(Port::Conversations, "conversations.spent", self.inner.spent(namespace)).await
     }

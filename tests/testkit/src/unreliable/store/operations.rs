@@ -9,13 +9,7 @@ use crate::unreliable::{Port, Unreliable};
 
 #[async_trait]
 impl<P: Operations + ?Sized> Operations for Unreliable<P> {
-    async fn claim(
-        &self,
-        pool: &str,
-        claimant: &str,
-        hold: Hold,
-        limit: usize,
-    ) -> Result<Vec<OperationRow>, Failure> {
+    async fn claim(&self, pool: &str, claimant: &str, hold: Hold, limit: usize) -> Result<Vec<OperationRow>, Failure> {
         let claimed = self.inner.claim(pool, claimant, hold, limit);
         self.faults.call(Port::Operations, "operations.claim", claimed).await
     }
