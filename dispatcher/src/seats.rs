@@ -1,12 +1,50 @@
 //! The sessions of agents that take part in a conversation: started by create actions, as any other.
 
 use domain::conversation::seat::AgentSeat;
+use domain::ports::DefinitionKey;
 use host::trace;
 use schemas::conversation::StartedAgent;
+use schemas::definition::DefinitionKind;
+use schemas::id::{DefinitionId, Namespace};
+use schemas::problem::{Code, FieldProblem, Problem};
 
-use crate::answer::Answer;
+use crate::answer::{Answer, Refused};
 use crate::gateway::Gateway;
 use crate::submit;
+
+/// Whoever converses is defined, or the seat says what they are: a name that was mistyped would get a
+/// nobody to talk to. `field` is where the agent of a seat is named.
+pub async fn check(
+    gateway: &Gateway,
+    namespace: &Namespace,
+    seats: &[AgentSeat],
+    field: impl Fn(usize) -> String,
+) -> Answer<()> {
+    let nameless = seats.iter().enumerate().filter_map(|(nth, seat)| {
+        let agent = seat.participant.agent_id.as_ref().filter(|_| !seat.is_self_described())?;
+        Some((nth, agent, DefinitionId::parse(agent.as_str()).ok().map(|id| (DefinitionKind::Agent, id))))
+    });
+    let nameless: Vec<_> = nameless.collect();
+    let keys: Vec<DefinitionKey> = nameless.iter().filter_map(|(.., key)| key.clone()).collect();
+    let known = if keys.is_empty() { Vec::new() } else { gateway.definitions.known(namespace, &keys).await? };
+    let is_known = |key: &Option<DefinitionKey>| {
+        key.as_ref().is_some_and(|(kind, id)| known.iter().any(|head| (head.kind, &head.id) == (*kind, id)))
+    };
+    let unknown = nameless.iter().filter(|(.., key)| !is_known(key));
+    let problems: Vec<FieldProblem> = unknown
+        .map(|(nth, agent, _)| {
+            let what = format!(
+                "there is no agent {agent}; define it (POST /api/agents), or say what it is with \
+                 config.system_prompt, task or another moniker. GET /api/agents lists those there are"
+            );
+            FieldProblem::new(field(*nth), what)
+        })
+        .collect();
+    match problems.is_empty() {
+        true => Ok(()),
+        false => Err(Refused::from(Problem::fields(Code::InvalidRequest, problems))),
+    }
+}
 
 /// Starts the sessions of seats that are in the conversation already. Their ids are derived, so a
 /// repeat after a failure half-way starts none twice.

@@ -4,6 +4,7 @@
 //! equal text, and so an equal content hash. Ids of owner, version and times lie beside it.
 
 mod agent;
+mod budget;
 mod kind;
 mod library;
 mod model_profile;
@@ -15,12 +16,12 @@ mod tool;
 mod tests;
 
 pub use agent::{Agent, PersonaRef};
+pub use budget::{Budgets, NamespaceBudget};
 pub use kind::DefinitionKind;
 pub use library::{Library, Project};
 pub use model_profile::{ModelParameters, ModelProfile};
 pub use persona::{
-    AgentConstraints, AssemblyMode, Budgets, CompactionSettings, InlinePersona, Persona, PersonaBody, PromptExample,
-    PromptSpec,
+    AgentConstraints, AssemblyMode, CompactionSettings, InlinePersona, Persona, PersonaBody, PromptExample, PromptSpec,
 };
 pub use task::{
     ActionDef, ActionKind, BackoffShape, Execution, OnFailure, RetryPolicy, StepCondition, StepOutcome, Task,

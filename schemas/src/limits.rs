@@ -158,6 +158,9 @@ pub const OPERATION_MS_MAX: u64 = 86_400_000;
 /// Thirty days.
 pub const APPROVAL_S_MAX: u64 = 2_592_000;
 
+/// As above, in milliseconds: the longest wait of a task for somebody who takes it.
+pub const OPERATION_WAIT_MS_MAX: u64 = APPROVAL_S_MAX * 1_000;
+
 /// Result of one tool call; with what surrounds it, it is an action.
 pub const TOOL_RESULT_BYTES_MAX: usize = 768 << 10;
 const _: () = assert!(TOOL_RESULT_BYTES_MAX + (16 << 10) <= ACTION_BYTES_MAX);
@@ -176,12 +179,19 @@ pub const CODE_CALLS_MAX: usize = 25;
 pub const OPERATIONS_RUNNING_MAX: usize = 64;
 /// How often an idle executor looks for work that nobody told it of.
 pub const OPERATION_POLL_MS: u64 = 200;
-/// Beyond its timeout an operation stays claimed so long without a word of its executor.
+/// How long an operation stays claimed without a word of its executor, which extends the claim three
+/// times as often: work of a process that died waits no longer than this.
+pub const OPERATION_CLAIM_MS: u64 = 10_000;
+const _: () = assert!(OPERATION_CLAIM_MS > LEASE_STOP_MS);
+/// Work of others, who say nothing before they are done, stays claimed so long beyond its timeout.
 pub const OPERATION_GRACE_MS: u64 = 15_000;
 /// How often an operation is run again because its executor died.
 pub const OPERATION_LOST_MAX: u32 = 5;
-/// How often expired approvals are looked for.
-pub const APPROVAL_LOOK_MS: u64 = 1_000;
+/// How often approvals and tasks are looked for whose time has come.
+pub const DEADLINE_LOOK_MS: u64 = 1_000;
+/// How long a task waits for somebody else's worker, in seconds, unless its action says otherwise;
+/// at most [`APPROVAL_S_MAX`].
+pub const TASK_UNTAKEN_S_DEFAULT: u64 = 3_600;
 /// Longest wait of somebody else's worker for a task: less than a request may take.
 pub const TASK_WAIT_S_DEFAULT: u64 = 20;
 pub const TASK_WAIT_S_MAX: u64 = 25;
@@ -233,6 +243,8 @@ pub const RECIPIENTS_MAX: usize = 64;
 pub const RESPONDERS_MAX: usize = 64;
 /// Parts of a message.
 pub const CONTENT_PARTS_MAX: usize = 256;
+/// Active turns that a page of conversations looks at.
+pub const OPEN_TURNS_MAX: usize = 10_000;
 /// Active turns of one conversation that a stream follows.
 pub const TURNS_FOLLOWED_MAX: usize = 256;
 const _: () = assert!(RESPONDERS_MAX <= ACCEPT_BATCH_MAX && RECIPIENTS_MAX <= PARTICIPANTS_MAX);

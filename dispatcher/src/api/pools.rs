@@ -9,7 +9,7 @@ use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use axum::routing::post;
 use domain::failure::Failure;
-use domain::ports::{Ended, Ending, OperationRow, Scope, Verdict};
+use domain::ports::{Ended, Ending, Hold, OperationRow, Scope, Verdict};
 use domain::tool::attempt::{self, Next, Start};
 use domain::tool::{ActionRequest, pool_name, pool_of, settled, task_body};
 use schemas::api::TaskBody;
@@ -74,7 +74,7 @@ async fn claim(
 /// The next task that may be begun. Those that may not, because their worker died, end on the way.
 async fn next(gateway: &Gateway, pool: &str, claimant: &str) -> Answer<Option<TaskBody>> {
     loop {
-        let claimed = gateway.operations.claim(pool, claimant, OPERATION_GRACE_MS, 1).await?;
+        let claimed = gateway.operations.claim(pool, claimant, Hold::Attempt(OPERATION_GRACE_MS), 1).await?;
         let Some(row) = claimed.into_iter().next() else { return Ok(None) };
         let error = match (attempt::start(&row.operation), row.operation.request.to::<ActionRequest>()) {
             (Start::Run, Ok(request)) => return Ok(Some(body(&row, request))),

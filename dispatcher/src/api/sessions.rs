@@ -4,11 +4,13 @@ use axum::Json;
 use axum::extract::State;
 use axum::routing::get;
 use domain::action::bulk::read_status;
-use domain::ports::{Pending, SessionQuery};
+use domain::failure::Failure;
+use domain::ports::{OperationQuery, Pending, SessionQuery};
 use domain::why::{self, Facts, ShardFacts};
 use domain::{moniker, read};
 use schemas::action::Lane;
 use schemas::api::{SessionDetail, SessionFilter, SessionPage, WhyBody};
+use schemas::conversation::{Operation, OperationState};
 use schemas::id::{AgentId, Namespace, SessionId, SessionKey};
 use schemas::json::Json as Text;
 use schemas::limits::PAGE_DEFAULT;
@@ -137,13 +139,35 @@ async fn one(
     }))
 }
 
+/// What turns of the session wait for, oldest first.
+async fn open_operations(gateway: &Gateway, row: &SessionRow) -> Result<Vec<Operation>, Failure> {
+    let Some(conversation) = &row.spec.conversation_id else { return Ok(Vec::new()) };
+    let of = |state| OperationQuery {
+        namespace: row.key.namespace.clone(),
+        conversation_id: Some(conversation.clone()),
+        turn_id: None,
+        kind: None,
+        state: Some(state),
+        after: None,
+        limit: WHY_ACTIONS,
+    };
+    let (pending, running) = (of(OperationState::Pending), of(OperationState::Running));
+    let (pending, running) =
+        tokio::try_join!(gateway.operations.operations(&pending), gateway.operations.operations(&running))?;
+    let all = pending.into_iter().chain(running).map(|row| row.operation);
+    let mut own: Vec<Operation> = all.filter(|one| one.session_id == row.key.session_id).collect();
+    own.sort_by(|one, other| (one.created_at_ms, &one.operation_id).cmp(&(other.created_at_ms, &other.operation_id)));
+    Ok(own)
+}
+
 async fn why(State(gateway): State<Gateway>, caller: Caller, PathId(id): PathId<SessionId>) -> Answer<Json<WhyBody>> {
     let row = row(&gateway, &caller.namespace, id).await?;
-    let (control, work, pending, effects, shards) = tokio::join!(
+    let (control, work, pending, effects, operations, shards) = tokio::join!(
         gateway.ledger.pending(&row.key, Lane::Control, 0, WHY_ACTIONS),
         gateway.ledger.pending(&row.key, Lane::Work, 0, WHY_ACTIONS),
         gateway.ledger.pending_count(&row.key),
         gateway.journal.open_effects(&row.key),
+        open_operations(&gateway, &row),
         gateway.leases.shards(),
     );
     let Pending { actions: control, .. } = control?;
@@ -155,6 +179,7 @@ async fn why(State(gateway): State<Gateway>, caller: Caller, PathId(id): PathId<
         work: &work,
         pending: pending?,
         effects: &effects?,
+        operations: &operations?,
         shard: shard.map(|info| ShardFacts {
             owner: info.owner.map(|worker| worker.to_string()),
             lease_ms_left: info.lease_ms_left,

@@ -3,6 +3,7 @@
 use axum::body::Body;
 use axum::http::{Method, StatusCode};
 use domain::ports::{News, Sessions};
+use schemas::conversation::{Talk, Turn, TurnPhase};
 use schemas::session::SessionStatus;
 use serde_json::{Value, json};
 
@@ -216,4 +217,45 @@ async fn nothing_of_it_shows_in_another_namespace() {
     assert_eq!(reply.problem(), "conversation_not_found");
     let reply = world.post_as(OTHER, "/api/conversations", json!({"conversation_id": "c1"})).await;
     assert_eq!(reply.status, StatusCode::CREATED, "ids are a namespace's own");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_agent_that_nobody_defined_is_refused_by_its_field_with_what_to_do() {
+    let world = World::new().await;
+    let seats = json!([{"agent_id": "a1", "moniker": "echo"}, {"agent_id": "adda"}]);
+    let reply = world.post("/api/conversations", json!({"conversation_id": "c1", "agents": seats})).await;
+    assert_eq!(reply.status, StatusCode::BAD_REQUEST, "{}", reply.text);
+    let problem = reply.json();
+    assert_eq!(
+        (&problem["code"], &problem["errors"][0]["field"]),
+        (&json!("invalid_request"), &json!("agents[1].agent_id"))
+    );
+    assert!(problem["errors"][0]["message"].as_str().unwrap().contains("POST /api/agents"), "{problem}");
+    assert_eq!(world.get("/api/conversations/c1").await.status, StatusCode::NOT_FOUND, "nothing was made");
+    let described = json!([{"agent_id": "adda", "config": {"system_prompt": "You are Adda."}}]);
+    let reply = world.post("/api/conversations", json!({"conversation_id": "c1", "agents": described})).await;
+    assert_eq!(reply.status, StatusCode::CREATED, "{}", reply.text);
+    let reply = world.post("/api/conversations/c1/participants", json!({"agent_id": "bob"})).await;
+    assert_eq!(
+        (reply.status, reply.json()["errors"][0]["field"].clone()),
+        (StatusCode::BAD_REQUEST, json!("agent_id"))
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_list_tells_who_waits_now() {
+    let world = World::new().await;
+    let session = world.converse("c1", &["a1"]).await.remove(0);
+    world.converse("c2", &["a1"]).await;
+    let statuses = async || {
+        let page = world.get("/api/conversations").await.json();
+        let of = |row: &Value| (row["conversation_id"].to_string(), row["status"].clone());
+        page["items"].as_array().unwrap().iter().map(of).collect::<std::collections::BTreeMap<_, _>>()
+    };
+    assert!(statuses().await.values().all(|status| status == "active"));
+    let open = testkit::contract::words::turn("t1", "c1", &session, 5);
+    let waiting = Turn { phase: TurnPhase::WaitingTool, ..open };
+    world.speak(&session, Talk { turns: vec![waiting], ..Talk::default() }).await;
+    let now = statuses().await;
+    assert_eq!((&now["\"c1\""], &now["\"c2\""]), (&json!("waiting"), &json!("active")));
 }

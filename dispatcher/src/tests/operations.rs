@@ -30,6 +30,7 @@ fn operation(id: &str, session: &str, kind: OperationKind) -> Operation {
         max_attempts: 1,
         backoff_ms: 1_000,
         timeout_ms: 60_000,
+        wait_ms: None,
         is_async: false,
         created_at_ms: 0,
         due_at_ms: 0,

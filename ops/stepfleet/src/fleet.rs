@@ -15,6 +15,7 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 pub use await_services::when_ready;
 use domain::ports::Tokens;
+use domain::tool::POOL;
 use host::background::Background;
 use host::config::Config;
 use host::metrics::Metrics;
@@ -75,9 +76,14 @@ impl Fleet {
         let allow_private = config.allow_private.unwrap_or(part.allow_private);
         let parts = Parts::open(config, allow_private, stop).await?;
         if !config.database.is_shared() {
-            // Whoever held a lease is gone: this process has the directory. Waiting for the leases
+            // Whoever held a lease or a claim is gone: this process has the directory. Waiting for them
             // to run out would only delay the start.
             parts.store.leases.release_all().await.context("the leases of the run before")?;
+            // So are its executors. Claims of workers of others, which are in other pools, stay theirs.
+            let released = parts.store.operations.release(POOL).await.context("the claims of the run before")?;
+            if released > 0 {
+                tracing::info!(released, "operations of the run before are taken up again");
+            }
         }
         let tasks = Tasks::new();
         // A restart is another worker (DESIGN 4), so the id is new each time.

@@ -37,6 +37,10 @@ pub struct Operation {
     pub backoff_ms: u64,
     /// Of one attempt.
     pub timeout_ms: u64,
+    /// With work of others: how long it may wait for somebody who takes it, before it ends with
+    /// `TIMEOUT`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wait_ms: Option<u64>,
     /// Whether the model goes on without its result.
     pub is_async: bool,
     /// Set by the store: by its clock.

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
+use super::budget::Budgets;
 use super::task::ActionKind;
 use crate::id::DefinitionId;
 
@@ -97,17 +98,6 @@ impl Default for AgentConstraints {
             budgets: None,
         }
     }
-}
-
-/// What a turn may use.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub struct Budgets {
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub max_tokens_per_turn: Option<u64>,
-    /// By the prices of the model profile.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub max_cost_per_turn: Option<f64>,
 }
 
 /// How old messages become summaries (SPEC 4.8).

@@ -3,6 +3,7 @@
 
 use std::any::Any;
 use std::sync::Arc;
+use std::time::Duration;
 
 use domain::ports::{
     Commits, Conversations, Definitions, Journal, Leases, Ledger, Memories, Operations, Sessions, Tokens,
@@ -41,6 +42,8 @@ pub struct Ports {
     pub conversations: Arc<dyn Conversations>,
     pub operations: Arc<dyn Operations>,
     pub memories: Arc<dyn Memories>,
+    /// Lets so many milliseconds pass on the store's clock; without it, they pass by themselves.
+    pub skip: Option<Arc<dyn Fn(u64) + Send + Sync>>,
     /// What must live as long as the store: a temporary directory, say.
     pub guard: Option<Arc<dyn Any + Send + Sync>>,
 }
@@ -73,7 +76,17 @@ impl Ports {
             conversations: store.clone(),
             operations: store.clone(),
             memories: store,
+            skip: None,
             guard: None,
+        }
+    }
+
+    /// Lets time pass for the store.
+    pub async fn pass(&self, ms: u64) {
+        match &self.skip {
+            Some(skip) => skip(ms),
+            // A database's own clock cannot be moved; that of a test may be paused.
+            None => tokio::time::sleep(Duration::from_millis(ms)).await,
         }
     }
 }

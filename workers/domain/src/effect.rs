@@ -6,6 +6,8 @@ use schemas::problem::Code;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::converse::Checks;
+
 /// What may be done after a crash between sending and settling (DESIGN 5, effects ledger).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum EffectClass {
@@ -63,7 +65,7 @@ pub enum TalkWork {
     /// Ask the model for the turn's next reply. Outcome value: a [`crate::converse::Reply`]. `summary` is
     /// the record of the newest summary; `may_compact`: the model is not asked if the context is over its
     /// budget and can be made shorter.
-    Chat { number: u32, without_tools: bool, summary: Option<String>, may_compact: bool },
+    Chat { number: u32, without_tools: bool, summary: Option<String>, may_compact: bool, checks: Checks },
     /// Make one piece of what is old a summary, and archive it. `asked`: by a tool call. Outcome value: a
     /// [`crate::converse::Compacted`].
     Compact { number: u32, summary: Option<String>, asked: bool, without_model: bool },

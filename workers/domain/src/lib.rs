@@ -23,6 +23,7 @@ pub mod retry;
 pub mod session;
 pub mod shard;
 pub mod template;
+pub mod spending;
 pub mod talk;
 pub mod time;
 pub mod tool;

@@ -165,6 +165,11 @@ pub trait Moniker: Send + Sync {
         Vec::new()
     }
 
+    /// Sessions that work for this one in this state: a pause of it is theirs as well.
+    fn children(&self, _state: &Value) -> Vec<SessionId> {
+        Vec::new()
+    }
+
     /// What is still to be said when the session ends for good in this state.
     fn farewell(&self, _input: &StepInput<'_>) -> Option<Emits> {
         None

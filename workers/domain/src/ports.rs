@@ -44,7 +44,7 @@ pub use ledger::{Accepted, Ledger, LedgerStats, Pending, Refusal, Verdict};
 pub use live::{ConversationKey, Listening, Live, News, Notice, Subscription};
 pub use memories::{Memories, MemoryListQuery, MemoryPage, Remembered, Unembedded};
 pub use models::{DeltaSink, Models};
-pub use operations::{Ended, Ending, OperationQuery, OperationRow, Operations};
+pub use operations::{Ended, Ending, Hold, OperationQuery, OperationRow, Operations};
 pub use queue::{Content, Deliveries, Delivery, Foreign, Queue};
 pub use sessions::{SessionQuery, Sessions};
 pub use tasks::TaskQueue;

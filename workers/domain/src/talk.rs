@@ -8,8 +8,10 @@ use schemas::id::{AgentId, ConversationId, ParticipantId, SessionId};
 use schemas::json::Json;
 use schemas::session::SessionSpec;
 
+use crate::ports::Hold;
+
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 /// Fields that are given replace what is there.
 #[derive(Debug, Clone, Default)]
@@ -136,8 +138,11 @@ pub fn take_state(known: &mut Operation, given: &Operation) {
 
 /// A claim of an operation that is due. Its state stays as it was, for whoever takes it: `running`
 /// tells that an attempt may have happened.
-pub fn take(operation: &mut Operation, claimant: &str, now_ms: i64, grace_ms: u64) {
-    let until_ms = later(now_ms, operation.timeout_ms.saturating_add(grace_ms));
+pub fn take(operation: &mut Operation, claimant: &str, now_ms: i64, hold: Hold) {
+    let until_ms = match hold {
+        Hold::Extended(ms) => later(now_ms, ms),
+        Hold::Attempt(grace_ms) => later(now_ms, operation.timeout_ms.saturating_add(grace_ms)),
+    };
     operation.attempt = operation.attempt.saturating_add(1);
     operation.claimed_by = Some(claimant.to_owned());
     // While it runs, nobody may claim it before the claim ends.
@@ -156,6 +161,22 @@ pub fn close(known: &mut Operation, state: OperationState) {
 fn release(operation: &mut Operation) {
     operation.claimed_by = None;
     operation.until_ms = None;
+}
+
+/// When the wait of an open operation is over by itself: an approval gets its default, and a task that
+/// nobody took ends with `TIMEOUT`. While somebody has the task, it is when that wait would be over if
+/// they were not heard of again.
+pub fn deadline(operation: &Operation) -> Option<i64> {
+    match operation.kind {
+        _ if !operation.state.is_open() => None,
+        OperationKind::Approval => operation.until_ms,
+        OperationKind::Agent => None,
+        OperationKind::Task => {
+            let is_begun = operation.state == OperationState::Running;
+            let since_ms = if is_begun { operation.due_at_ms } else { operation.created_at_ms };
+            Some(later(since_ms, operation.wait_ms?))
+        }
+    }
 }
 
 /// A time so many milliseconds from now; the end of time if there is none.

@@ -29,7 +29,7 @@ pub use map::mapped;
 pub use operation::{Place, operation, operation_id, result_id};
 pub use plan::{AgentCall, ToolPlan, arguments_hash, permitted, plan};
 pub use resolve::{ResolvedAction, ResolvedTarget, ResolvedTool, Target, action_of, resolve};
-pub use settle::{finished, settled, task_body, tool_error};
+pub use settle::{finished, settled, task_body, tool_error, untaken};
 pub use spec::specs;
 
 /// Pool of the fleet's own executors.

@@ -7,6 +7,7 @@ mod tests;
 
 use schemas::action::{Action, ActionType};
 use schemas::api::WhyBody;
+use schemas::conversation::Operation;
 use schemas::limits::{DESTROY_GRACE_MS, EFFECT_MS_MAX};
 use schemas::session::{Cause, SessionRow, SessionStatus};
 
@@ -24,6 +25,8 @@ pub struct Facts<'a> {
     /// How many there are in all.
     pub pending: u64,
     pub effects: &'a [EffectRow],
+    /// Work of its turns that has not ended, oldest first; the list may be cut.
+    pub operations: &'a [Operation],
     /// `None`: the shard could not be read.
     pub shard: Option<ShardFacts>,
     /// Whether input makes sense for its moniker.
@@ -219,9 +222,14 @@ fn input(chain: &mut Chain<'_>) {
 fn operation(chain: &mut Chain<'_>) {
     let head = &chain.facts.row.head;
     chain.say("It waits for an operation that is open.".into());
-    let link = chain.link("operation", "its result comes as a tool_result action".into()).since(head.updated_at_ms);
+    if chain.facts.operations.is_empty() {
+        chain.link("operation", "its result comes as a tool_result action".into()).since(head.updated_at_ms);
+    }
+    for operation in chain.facts.operations {
+        chain.operation(operation);
+    }
     if let Some(until) = head.wake_at_ms {
-        link.until(until);
+        chain.link("limit", "max_runtime_s ends the session then".into()).until(until);
     }
     chain.effects();
     if let Some(result) = chain.oldest(ActionType::ToolResult) {

@@ -15,6 +15,8 @@ use std::path::PathBuf;
 use domain::chat::{Parameters, Prices};
 pub use layers::Layers;
 pub use place::{Database, History, without_password};
+use schemas::definition::NamespaceBudget;
+use schemas::id::Namespace;
 use serde::Deserialize;
 
 use crate::secret::Secret;
@@ -53,6 +55,8 @@ pub struct Config {
     pub step_log: Option<PathBuf>,
     /// MCP servers by the names that definitions use.
     pub mcp: BTreeMap<String, McpServer>,
+    /// What namespaces may use, by their names.
+    pub budgets: BTreeMap<Namespace, NamespaceBudget>,
     /// Pools of workers of others whose tasks go to the broker: `pool`, or `namespace:pool`.
     pub task_pools: Vec<String>,
     /// The Deno program that runs code of models; looked for on the path if not given.

@@ -6,11 +6,12 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use domain::commit::Commit;
 use domain::ports::Post;
+use domain::spending::Spent;
 use domain::talk;
 use schemas::conversation::{
     Conversation, ConversationStatus, LogRecord, Operation, OperationState, Participant, Turn,
 };
-use schemas::id::{AgentId, ConversationId, Namespace, OperationId, SessionKey, TurnId};
+use schemas::id::{AgentId, ConversationId, Namespace, OperationId, SessionKey, Shard, TurnId};
 use schemas::session::SessionSpec;
 
 /// A conversation's address.
@@ -29,11 +30,13 @@ pub(crate) struct Forum {
 pub(crate) struct Said<'b> {
     pub(crate) place: Place,
     pub(crate) record: &'b LogRecord,
+    /// Of the session that says it in a commit.
+    pub(crate) shard: Option<Shard>,
 }
 
 impl<'b> Said<'b> {
     pub(crate) fn of(post: &'b Post) -> Self {
-        Self { place: (post.namespace.clone(), post.conversation_id.clone()), record: &post.record }
+        Self { place: (post.namespace.clone(), post.conversation_id.clone()), record: &post.record, shard: None }
     }
 }
 
@@ -43,6 +46,7 @@ pub(crate) struct Placed<'b> {
     pub(crate) place: Place,
     pub(crate) offset: u64,
     pub(crate) record: &'b LogRecord,
+    pub(crate) shard: Option<Shard>,
 }
 
 /// A row of the participants.
@@ -70,6 +74,18 @@ impl Additions<'_> {
     pub(crate) fn ends(&self) -> BTreeMap<&Place, u64> {
         self.placed.iter().map(|placed| (&placed.place, placed.offset)).collect()
     }
+
+    /// What the new records of calls add, by namespace and shard, whose lock the transaction has. A
+    /// record that a log has already is not new, so that nothing counts twice.
+    pub(crate) fn spent(&self) -> BTreeMap<(&Namespace, Shard), Spent> {
+        let mut sums: BTreeMap<(&Namespace, Shard), Spent> = BTreeMap::new();
+        for placed in &self.placed {
+            if let (Some(shard), Some(spent)) = (placed.shard, Spent::of(placed.record)) {
+                sums.entry((&placed.place.0, shard)).or_default().add(spent);
+            }
+        }
+        sums
+    }
 }
 
 /// What the commits of a batch say.
@@ -95,7 +111,11 @@ impl<'b> Words<'b> {
         let namespace = &commit.key.namespace;
         if let Some(id) = &commit.entry.conversation_id {
             let place = (namespace.clone(), id.clone());
-            self.said.extend(commit.talk.log.iter().map(|record| Said { place: place.clone(), record }));
+            self.said.extend(commit.talk.log.iter().map(|record| Said {
+                place: place.clone(),
+                record,
+                shard: Some(commit.shard),
+            }));
             self.speakers.entry(place).or_insert((&commit.key, &commit.entry.agent_id));
         }
         for turn in &commit.talk.turns {
@@ -182,7 +202,12 @@ pub(crate) fn place<'b>(
         let Some(forum) = forums.get_mut(&one.place).filter(|_| !known.contains(&index)) else { continue };
         if seen.insert((&one.place, one.record.id.as_str())) {
             forum.last_offset += 1;
-            placed.push(Placed { place: one.place.clone(), offset: forum.last_offset, record: one.record });
+            placed.push(Placed {
+                place: one.place.clone(),
+                offset: forum.last_offset,
+                record: one.record,
+                shard: one.shard,
+            });
         }
     }
     placed
@@ -212,8 +237,11 @@ mod tests {
         let place_of = |id: &str| -> Place { (Namespace::default_ns(), ConversationId::parse(id).expect("an id")) };
         let records = ["a", "b", "a", "c", "d"].map(record);
         let places = ["one", "one", "one", "one", "two"].map(place_of);
-        let said: Vec<Said<'_>> =
-            records.iter().zip(&places).map(|(record, place)| Said { place: place.clone(), record }).collect();
+        let said: Vec<Said<'_>> = records
+            .iter()
+            .zip(&places)
+            .map(|(record, place)| Said { place: place.clone(), record, shard: None })
+            .collect();
         let forum = Forum { status: ConversationStatus::Active, created_at_ms: 0, last_offset: 7 };
         let mut forums = HashMap::from([(place_of("one"), forum.clone()), (place_of("two"), forum)]);
         // "b" is in the log, and "a" comes twice.

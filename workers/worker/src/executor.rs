@@ -1,8 +1,8 @@
 //! The executor role: runs the operations that turns dispatched, and ends each with a `tool_result`.
 //! Any number may run: they compete for operations by claims (DESIGN 2).
 
-mod approvals;
 mod claim;
+mod deadlines;
 mod nudge;
 mod record;
 mod relay;
@@ -10,11 +10,12 @@ mod run;
 #[cfg(test)]
 mod tests;
 
-use std::sync::Arc;
+use std::collections::HashSet;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use domain::ports::{ActionRunner, Ledger, Operations, Queue, TaskQueue};
-use schemas::id::WorkerId;
+use schemas::id::{Namespace, OperationId, WorkerId};
 use schemas::limits;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
@@ -46,10 +47,12 @@ pub struct ExecutorConfig {
     pub running_max: usize,
     /// How often an idle executor looks for work.
     pub poll_ms: u64,
-    /// How long a claim outlasts its attempt.
+    /// How long a claim lasts without a word of this process.
+    pub claim_ms: u64,
+    /// How long a claim of a relayed task outlasts its attempt.
     pub grace_ms: u64,
-    /// How often expired approvals are looked for.
-    pub approval_look_ms: u64,
+    /// How often approvals and tasks are looked for whose time has come.
+    pub deadline_look_ms: u64,
     /// Running attempts get this long on a drain.
     pub drain_grace_ms: u64,
     /// Longest wait between two attempts to reach a store that is away.
@@ -64,8 +67,9 @@ impl ExecutorConfig {
             relayed: Vec::new(),
             running_max: limits::OPERATIONS_RUNNING_MAX,
             poll_ms: limits::OPERATION_POLL_MS,
+            claim_ms: limits::OPERATION_CLAIM_MS,
             grace_ms: limits::OPERATION_GRACE_MS,
-            approval_look_ms: limits::APPROVAL_LOOK_MS,
+            deadline_look_ms: limits::DEADLINE_LOOK_MS,
             drain_grace_ms: limits::DESTROY_GRACE_MS,
             backoff_max_ms: 5_000,
         }
@@ -77,6 +81,8 @@ struct Shared {
     deps: ExecutorDeps,
     config: ExecutorConfig,
     nudge: Nudge,
+    /// What runs here. Claimed again after the store was away for longer than a claim, it only goes on.
+    running: Mutex<HashSet<(Namespace, OperationId)>>,
     /// Cancelled when running attempts have had their grace.
     hurry: CancellationToken,
 }
@@ -94,10 +100,10 @@ impl Executor {
     pub fn start(deps: ExecutorDeps, config: ExecutorConfig, nudge: Nudge) -> Self {
         let (stop, hurry) = (CancellationToken::new(), CancellationToken::new());
         let drain_grace = Duration::from_millis(config.drain_grace_ms);
-        let shared = Arc::new(Shared { deps, config, nudge, hurry: hurry.clone() });
+        let shared = Arc::new(Shared { deps, config, nudge, running: Mutex::default(), hurry: hurry.clone() });
         let mut tasks = vec![
             tokio::spawn(claim::serve(Arc::clone(&shared), stop.clone())),
-            tokio::spawn(approvals::serve(Arc::clone(&shared), stop.clone())),
+            tokio::spawn(deadlines::serve(Arc::clone(&shared), stop.clone())),
         ];
         if let Some(queue) = &shared.deps.tasks {
             for pool in shared.config.relayed.iter().cloned() {

@@ -4,11 +4,12 @@
 mod assemble;
 mod chat;
 mod compact;
+mod hooks;
 mod memory;
 mod persona;
 mod stream;
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::future::Future;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -16,7 +17,9 @@ use std::time::Duration;
 use async_trait::async_trait;
 use domain::effect::{Effect, EffectCall, EffectFailure, Outcome, TalkWork};
 use domain::failure::Failure;
-use domain::ports::{Conversations, Definitions, Effects, Embedder, Live, Memories, Models};
+use domain::ports::{Clock, Conversations, Definitions, Effects, Embedder, Live, Memories, Models};
+use schemas::definition::NamespaceBudget;
+use schemas::id::Namespace;
 use schemas::problem::Code;
 use tokio::sync::Notify;
 
@@ -29,6 +32,9 @@ pub struct TalkDeps {
     pub memories: Arc<dyn Memories>,
     pub embedder: Arc<dyn Embedder>,
     pub live: Arc<dyn Live>,
+    pub clock: Arc<dyn Clock>,
+    /// What namespaces may use; those that are not named have no bound.
+    pub budgets: BTreeMap<Namespace, NamespaceBudget>,
 }
 
 /// [`Effects`] with those of conversations.
@@ -72,11 +78,12 @@ impl Effects for Talking {
             TalkWork::Assemble { settings, pending } => {
                 assemble::assemble(&self.deps, &call.session.namespace, talk, settings, pending).await
             }
-            TalkWork::Chat { number, without_tools, summary, may_compact } => {
+            TalkWork::Chat { number, without_tools, summary, may_compact, checks } => {
                 let cuttable = self.cuttable(&call.key);
                 let place = (&call.session.namespace, &call.session.session_id);
                 let (number, summary) = (*number, summary.as_deref());
-                let asked = chat::Asked { number, without_tools: *without_tools, summary, may_compact: *may_compact };
+                let asked =
+                    chat::Asked { number, without_tools: *without_tools, summary, may_compact: *may_compact, checks };
                 chat::chat(&self.deps, place, talk, asked, &cuttable.notify).await
             }
             TalkWork::Compact { number, summary, asked, without_model } => {

@@ -54,6 +54,7 @@ async fn one(
         now_ms: gateway.clock.now_ms(),
     };
     let new = create::parse(&body.0.unwrap_or_else(|| json!({})), &context)?;
+    seats::check(&gateway, &caller.namespace, &new.agents, |nth| format!("agents[{nth}].agent_id")).await?;
     let key = ConversationKey {
         namespace: caller.namespace.clone(),
         conversation_id: new.conversation.conversation_id.clone(),

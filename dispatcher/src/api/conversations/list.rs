@@ -1,12 +1,14 @@
 //! `GET /api/conversations`.
 
+use std::collections::HashMap;
+
 use axum::Json;
 use axum::extract::State;
 use axum::routing::get;
 use domain::action::fields::not_one_of;
 use domain::conversation::view;
 use domain::ports::ConversationQuery;
-use schemas::conversation::{ConversationPage, ConversationStatus};
+use schemas::conversation::{Conversation, ConversationPage, ConversationStatus, Turn};
 use schemas::id::ConversationId;
 use schemas::limits::PAGE_DEFAULT;
 use schemas::problem::Code;
@@ -22,8 +24,8 @@ pub fn routes() -> Vec<Route> {
     vec![
         Route::get("/api/conversations", get(list))
             .summary(
-                "Conversations, newest first. All given conditions must hold. The status is the stored one: which of \
-                 the active ones wait is told one by one.",
+                "Conversations, newest first, with the status that they have now. All given conditions must hold; \
+                 those that wait are among the active ones.",
             )
             .query(&[
                 ("status", "active, completed or failed"),
@@ -61,13 +63,23 @@ async fn list(State(gateway): State<Gateway>, caller: Caller, mut params: Params
     rows.truncate(limit);
     let last = rows.last().filter(|_| more);
     let next_cursor = last.map(|row| format!("{}~{}", row.created_at_ms, row.conversation_id));
-    Ok(Json(ConversationPage { items: rows.iter().map(|row| view::conversation(row, &[])).collect(), next_cursor }))
+    let open = rows.iter().filter(|row| row.status == ConversationStatus::Active);
+    let open: Vec<ConversationId> = open.map(|row| row.conversation_id.clone()).collect();
+    let mut turns: HashMap<ConversationId, Vec<Turn>> = HashMap::new();
+    if !open.is_empty() {
+        for turn in gateway.conversations.open_turns(&query.namespace, &open).await? {
+            turns.entry(turn.conversation_id.clone()).or_default().push(turn);
+        }
+    }
+    let active = |row: &Conversation| turns.get(&row.conversation_id).map_or(&[][..], Vec::as_slice);
+    let items = rows.iter().map(|row| view::conversation(row, active(row))).collect();
+    Ok(Json(ConversationPage { items, next_cursor }))
 }
 
 fn read_status(text: &str) -> Result<ConversationStatus, String> {
     match ConversationStatus::parse(text) {
         Some(ConversationStatus::Waiting) => {
-            Err("waiting is not stored; ask for active, and for each conversation that matters".to_owned())
+            Err("waiting is not stored; ask for active: those that wait are told as waiting".to_owned())
         }
         Some(status) => Ok(status),
         None => Err(not_one_of(text, &["active", "completed", "failed"])),

@@ -62,6 +62,9 @@ async fn add(
     };
     let join = join::parse(&body.required()?, context)?;
     change::open(&row(&gateway, &caller.namespace, &id).await?)?;
+    if let Join::Agent(seat) = &join {
+        seats::check(&gateway, &caller.namespace, std::slice::from_ref(&**seat), |_| "agent_id".to_owned()).await?;
+    }
     if gateway.conversations.participants(&caller.namespace, &id).await?.len() >= PARTICIPANTS_MAX {
         let detail =
             format!("{id} has had {PARTICIPANTS_MAX} participants, and no more fit. Create another conversation.");

@@ -72,6 +72,8 @@ impl Parts {
                 memories: store.memories.clone(),
                 embedder: embedder.clone(),
                 live: live.clone(),
+                clock: clock.clone(),
+                budgets: config.budgets.clone(),
             },
             performer.clone(),
         ));

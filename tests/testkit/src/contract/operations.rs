@@ -1,9 +1,8 @@
 //! Contract of `Operations`, and of results that name them.
 
 use std::collections::BTreeSet;
-use std::time::Duration;
 
-use domain::ports::{Ended, Ending, OperationQuery, OperationRow, Verdict};
+use domain::ports::{Ended, Ending, Hold, OperationQuery, OperationRow, Verdict};
 use schemas::action::{ActionOutcome, ActionType, Lane, NewAction};
 use schemas::conversation::{Operation, OperationKind, OperationState};
 use schemas::id::{Namespace, OperationId};
@@ -20,6 +19,8 @@ pub async fn suite(make: &impl AsyncFn() -> Ports) {
     claims_are_what_is_due(&make().await).await;
     two_claimants_never_share(&make().await).await;
     claims_end_and_are_extended(&make().await).await;
+    a_claim_lasts_as_its_holder_says(&make().await).await;
+    claims_of_a_pool_are_given_back(&make().await).await;
     attempts_are_scheduled_again(&make().await).await;
     a_result_ends_its_operation_once(&make().await).await;
     results_find_their_session(&make().await).await;
@@ -27,6 +28,7 @@ pub async fn suite(make: &impl AsyncFn() -> Ports) {
     a_batch_of_results_is_judged_in_order(&make().await).await;
     work_of_an_ended_session_is_cancelled(&make().await).await;
     approvals_expire(&make().await).await;
+    work_of_others_is_untaken_after_its_wait(&make().await).await;
     lists_are_filtered_and_paged(&make().await).await;
     nothing_crosses_a_namespace(&make().await).await;
 }
@@ -38,17 +40,15 @@ async fn with_session(ports: &Ports) -> schemas::id::WorkerId {
 }
 
 async fn claim(ports: &Ports, claimant: &str, limit: usize) -> Vec<OperationRow> {
-    ports.operations.claim("default", claimant, 0, limit).await.expect("work can be claimed")
+    ports.operations.claim("default", claimant, Hold::Attempt(0), limit).await.expect("work can be claimed")
 }
 
 fn ids(rows: &[OperationRow]) -> Vec<&str> {
     rows.iter().map(|row| row.operation.operation_id.as_str()).collect()
 }
 
-/// Longer than the shortest timeout of an operation.
-async fn a_moment() {
-    tokio::time::sleep(Duration::from_millis(40)).await;
-}
+/// Longer than the shortest claim and the shortest timeout here.
+const MOMENT_MS: u64 = 40;
 
 async fn claims_are_what_is_due(ports: &Ports) {
     let owner = with_session(ports).await;
@@ -57,7 +57,7 @@ async fn claims_are_what_is_due(ports: &Ports) {
     let agent = Operation { kind: OperationKind::Agent, pool: "default".to_owned(), ..operation("o-agent", "s1") };
     let later = Operation { due_at_ms: i64::MAX / 2, ..operation("o-later", "s1") };
     ports.dispatch(&owner, "s1", vec![elsewhere, person, agent, later, operation("o2", "s1")]).await;
-    a_moment().await;
+    ports.pass(MOMENT_MS).await;
     ports.dispatch(&owner, "s1", vec![operation("o1", "s1")]).await;
     assert!(claim(ports, "me", 0).await.is_empty());
     let first = claim(ports, "me", 1).await;
@@ -71,7 +71,7 @@ async fn claims_are_what_is_due(ports: &Ports) {
     assert_eq!(stored, Operation { state: OperationState::Running, ..claimed.clone() });
     assert_eq!(ids(&claim(ports, "me", 9).await), ["o1"], "not what is claimed, not what is later, not other kinds");
     assert!(claim(ports, "me", 9).await.is_empty());
-    let their = ports.operations.claim("their 'own' pool", "them", 5, 9).await.expect("a claim");
+    let their = ports.operations.claim("their 'own' pool", "them", Hold::Attempt(5), 9).await.expect("a claim");
     assert_eq!(ids(&their), ["o-their"]);
 }
 
@@ -106,7 +106,7 @@ async fn claims_end_and_are_extended(ports: &Ports) {
     let short = Operation { timeout_ms: 1, ..operation("o1", "s1") };
     ports.dispatch(&owner, "s1", vec![short]).await;
     assert_eq!(ids(&claim(ports, "first", 1).await), ["o1"]);
-    a_moment().await;
+    ports.pass(MOMENT_MS).await;
     let again = claim(ports, "second", 1).await;
     assert_eq!(again[0].operation.state, OperationState::Running, "an attempt may have happened");
     assert_eq!((again[0].operation.attempt, again[0].operation.claimed_by.as_deref()), (2, Some("second")));
@@ -117,12 +117,49 @@ async fn claims_end_and_are_extended(ports: &Ports) {
     let row = ports.work("o1").await.operation;
     assert_eq!((row.attempt, row.state), (2, OperationState::Running));
     assert!(row.until_ms > again[0].operation.until_ms);
-    a_moment().await;
+    ports.pass(MOMENT_MS).await;
     assert!(claim(ports, "third", 1).await.is_empty(), "the claim goes on");
     let ended = Ended::Again { after_ms: 0, error: "mine?".to_owned() };
     let ending = ports.operations.end(&namespace, &id, Some("first"), ended).await.expect("a write");
     assert!(matches!(ending, Ending::NotOpen), "{ending:?}");
     assert!(!ports.operations.extend(&namespace, &operation_id("none"), "second", 1).await.expect("a write"));
+}
+
+/// Work with a long timeout does not wait for it when its holder, who would extend the claim, is gone.
+async fn a_claim_lasts_as_its_holder_says(ports: &Ports) {
+    let owner = with_session(ports).await;
+    let hour = Operation { timeout_ms: 3_600_000, ..operation("o1", "s1") };
+    ports.dispatch(&owner, "s1", vec![hour]).await;
+    let hold = Hold::Extended(MOMENT_MS / 2);
+    let first = ports.operations.claim("default", "first", hold, 1).await.expect("a claim").remove(0).operation;
+    let (namespace, id) = (Namespace::default_ns(), operation_id("o1"));
+    assert!(ports.operations.extend(&namespace, &id, "first", MOMENT_MS / 2).await.expect("a write"));
+    let until_ms = ports.work("o1").await.operation.until_ms.expect("a claim ends");
+    assert!(until_ms >= first.until_ms.expect("a claim ends"), "an extension never shortens it here");
+    assert!(until_ms < first.created_at_ms + 3_600_000, "the timeout of the attempt is not in it");
+    ports.pass(MOMENT_MS).await;
+    let again = claim(ports, "second", 1).await;
+    assert_eq!((again[0].operation.attempt, again[0].operation.state), (2, OperationState::Running));
+}
+
+async fn claims_of_a_pool_are_given_back(ports: &Ports) {
+    let owner = with_session(ports).await;
+    let elsewhere = Operation { pool: "default:python".to_owned(), ..operation("o-their", "s1") };
+    let later = Operation { due_at_ms: i64::MAX / 2, ..operation("o-later", "s1") };
+    ports.dispatch(&owner, "s1", vec![operation("o1", "s1"), operation("o2", "s1"), elsewhere, later]).await;
+    assert_eq!(claim(ports, "gone", 9).await.len(), 2);
+    let their = ports.operations.claim("default:python", "external:w", Hold::Attempt(0), 9).await.expect("a claim");
+    assert_eq!(their.len(), 1);
+    assert!(claim(ports, "me", 9).await.is_empty());
+    let release = async || ports.operations.release("default").await.expect("a write");
+    assert_eq!((release().await, release().await), (2, 2), "what is running is anybody's");
+    let (namespace, id) = (Namespace::default_ns(), operation_id("o1"));
+    assert!(!ports.operations.extend(&namespace, &id, "gone", 9).await.expect("a write"), "and not the holder's");
+    let again = claim(ports, "me", 9).await;
+    assert_eq!(ids(&again), ["o1", "o2"], "not what is later");
+    assert!(again.iter().all(|row| (row.operation.state, row.operation.attempt) == (OperationState::Running, 2)));
+    let row = ports.work("o-their").await.operation;
+    assert_eq!(row.claimed_by.as_deref(), Some("external:w"), "claims of others stay theirs");
 }
 
 async fn attempts_are_scheduled_again(ports: &Ports) {
@@ -298,7 +335,7 @@ async fn approvals_expire(ports: &Ports) {
     let waiting = ports.work("waiting").await.operation;
     assert_eq!(waiting.until_ms, Some(waiting.created_at_ms + 3_600_000));
     accepted(&ports.accept(tool_result("r1", "answered", None)).await);
-    a_moment().await;
+    ports.pass(MOMENT_MS).await;
     let found = expired(9).await;
     assert_eq!(found.len(), 2, "{found:?}");
     assert!(found.is_sorted_by_key(|row| row.operation.until_ms), "oldest first");
@@ -309,13 +346,42 @@ async fn approvals_expire(ports: &Ports) {
     assert_eq!(ids(&expired(9).await), ["early"]);
 }
 
+async fn work_of_others_is_untaken_after_its_wait(ports: &Ports) {
+    let owner = with_session(ports).await;
+    let theirs = |id: &str, wait_ms| Operation {
+        pool: "default:python".to_owned(),
+        timeout_ms: 1,
+        wait_ms: Some(wait_ms),
+        ..operation(id, "s1")
+    };
+    let untaken = async |limit| ports.operations.untaken(limit).await.expect("a read");
+    let ours = Operation { timeout_ms: 1, ..operation("o-ours", "s1") };
+    ports.dispatch(&owner, "s1", vec![theirs("late", 2), theirs("early", 1), theirs("waits", 3_600_000), ours]).await;
+    ports.dispatch(&owner, "s1", vec![theirs("ended", 1), theirs("held", 1), theirs("most", u64::MAX)]).await;
+    accepted(&ports.accept(tool_result("r1", "ended", None)).await);
+    let hold = async |hold| ports.operations.claim("default:python", "external:w", hold, 9).await.expect("a claim");
+    ports.pass(MOMENT_MS).await;
+    let found = untaken(9).await;
+    assert!(found.is_sorted_by_key(|row| domain::talk::deadline(&row.operation)), "oldest first: {found:?}");
+    assert_eq!(ids(&found).into_iter().collect::<BTreeSet<_>>(), BTreeSet::from(["early", "held", "late"]));
+    assert_eq!(untaken(1).await, found[..1]);
+    // Whoever takes it in time has it; when they are not heard of, the wait begins again.
+    assert_eq!(hold(Hold::Extended(2 * MOMENT_MS)).await.len(), 5);
+    assert!(untaken(9).await.is_empty(), "somebody has them");
+    ports.pass(4 * MOMENT_MS).await;
+    assert_eq!(ids(&untaken(9).await).into_iter().collect::<BTreeSet<_>>(), BTreeSet::from(["early", "held", "late"]));
+    let ended = settled(OperationState::Failed, tool_result("r2", "late", None));
+    ports.operations.end(&Namespace::default_ns(), &operation_id("late"), None, ended).await.expect("a write");
+    assert!(!ids(&untaken(9).await).contains(&"late"));
+}
+
 async fn lists_are_filtered_and_paged(ports: &Ports) {
     let owner = with_session(ports).await;
     ports.talker("s2", "c2").await;
     let mut first = operation("o3", "s1");
     first.turn_id = turn_id("t2");
     ports.dispatch(&owner, "s1", vec![first, operation("o1", "s1"), approval("o2", "s1", 1)]).await;
-    a_moment().await;
+    ports.pass(MOMENT_MS).await;
     let elsewhere = Operation { conversation_id: conversation_id("c2"), ..operation("o0", "s2") };
     ports.dispatch(&owner, "s2", vec![elsewhere]).await;
     accepted(&ports.accept(tool_result("r1", "o1", None)).await);

@@ -2,7 +2,7 @@
 
 use domain::commit::CommitResult;
 use domain::failure::Certainty;
-use domain::ports::{Post, Posted};
+use domain::ports::{Hold, Post, Posted};
 use schemas::conversation::{
     LogKind, LogRecord, LogRow, Operation, OperationState, ParticipantRole, Talk, Turn, TurnPhase, TurnStatus,
     Visibility,
@@ -19,6 +19,7 @@ pub async fn suite(make: &impl AsyncFn() -> Ports) {
     what_is_not_committed_is_not_said(&make().await).await;
     a_batch_is_numbered_in_its_order(&make().await).await;
     a_record_is_written_once(&make().await).await;
+    calls_of_models_add_up_once(&make().await).await;
     turns_are_replaced_whole(&make().await).await;
     operations_take_the_state_that_is_given(&make().await).await;
     a_missing_conversation_is_opened(&make().await).await;
@@ -130,6 +131,40 @@ async fn a_record_is_written_once(ports: &Ports) {
     assert_eq!(gapless(&ports.log_of("c2").await), ["a"]);
 }
 
+/// A record of a call of a model.
+fn call(id: &str, tokens: u64, cost: f64) -> LogRecord {
+    let body = serde_json::json!({"id": id, "conversation_id": "c", "turn_id": "t", "provider": "p", "model": "m",
+        "operation": "chat", "started_at_ms": 0, "cost": cost,
+        "usage": {"input_tokens": tokens, "output_tokens": 1, "total_tokens": tokens + 1}});
+    LogRecord { body: schemas::json::Json::of(&body), ..record(LogKind::ProviderCall, id) }
+}
+
+async fn calls_of_models_add_up_once(ports: &Ports) {
+    let owner = worker("w1");
+    // On several shards.
+    for n in 0..8 {
+        ports.talker(&format!("s{n}"), &format!("c{n}")).await;
+    }
+    let spent = async |name: &str| {
+        let spent = ports.conversations.spent(&namespace(name)).await.expect("a read");
+        (spent.tokens, spent.cost_nanos, spent.calls)
+    };
+    assert_eq!(spent("default").await, (0, 0, 0));
+    for n in 0..8 {
+        let session = format!("s{n}");
+        ports.say(&owner, &session, log(vec![call("r1", 10, 0.25), note("n1"), call("r2", 20, 0.000_000_001)])).await;
+    }
+    let eight = (8 * 32, 8 * 250_000_001, 16);
+    assert_eq!(spent("default").await, eight);
+    ports.say(&owner, "s1", log(vec![call("r2", 20, 0.000_000_001)])).await;
+    assert_eq!(spent("default").await, eight, "a record that is there counts once");
+    let mut broken = call("r3", 0, 0.0);
+    broken.body = schemas::json::Json::of(&serde_json::json!({"nonsense": true}));
+    ports.say(&owner, "s1", log(vec![broken, call("r4", 1, 0.0)])).await;
+    assert_eq!(spent("default").await, (eight.0 + 2, eight.1, 17));
+    assert_eq!(spent("other").await, (0, 0, 0));
+}
+
 async fn turns_are_replaced_whole(ports: &Ports) {
     let owner = worker("w1");
     ports.talker("s1", "c1").await;
@@ -142,6 +177,15 @@ async fn turns_are_replaced_whole(ports: &Ports) {
     assert_eq!(say(vec![first.clone()]).await, Some(first.clone()));
     let cut = Turn { metadata: None, completed_at_ms: Some(8), ..last.clone() };
     assert_eq!(say(vec![cut.clone()]).await, Some(cut));
+    let open = async |of: &[&str]| {
+        let of: Vec<_> = of.iter().map(|id| conversation_id(id)).collect();
+        let found = ports.conversations.open_turns(&Namespace::default_ns(), &of).await.expect("a read");
+        found.into_iter().map(|turn| turn.turn_id.to_string()).collect::<std::collections::BTreeSet<_>>()
+    };
+    let other = turn("t2", "c2", "s1", 6);
+    say(vec![other, turn("t3", "c3", "s1", 7)]).await;
+    assert!(open(&["none"]).await.is_empty());
+    assert_eq!(open(&["c1", "c2"]).await.into_iter().collect::<Vec<_>>(), ["t2"], "what has ended is not open");
     assert_eq!(say(vec![first, last.clone()]).await, Some(last), "of two, the newer");
 }
 
@@ -150,7 +194,8 @@ async fn operations_take_the_state_that_is_given(ports: &Ports) {
     ports.talker("s1", "c1").await;
     let with = |id: &str, state| Operation { state, ..operation(id, "s1") };
     ports.dispatch(&owner, "s1", vec![operation("o1", "s1"), operation("o2", "s1"), operation("o3", "s1")]).await;
-    let claimed = ports.operations.claim("default", "executor", 0, 1).await.expect("a claim").remove(0).operation;
+    let claimed =
+        ports.operations.claim("default", "executor", Hold::Attempt(0), 1).await.expect("a claim").remove(0).operation;
     let id = claimed.operation_id.to_string();
     // Dispatched again, it is not taken from who has it; cancelled, it is.
     ports.dispatch(&owner, "s1", vec![operation(&id, "s1")]).await;

@@ -151,6 +151,7 @@ pub fn operation(id: &str, session: &str) -> Operation {
         max_attempts: 3,
         backoff_ms: 1_000,
         timeout_ms: 3_600_000,
+        wait_ms: None,
         is_async: false,
         created_at_ms: 0,
         due_at_ms: 0,

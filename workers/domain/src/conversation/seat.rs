@@ -30,6 +30,14 @@ pub struct AgentSeat {
 }
 
 impl AgentSeat {
+    /// Whether its settings say what its session is, so that no definition of the agent need do it.
+    pub fn is_self_described(&self) -> bool {
+        self.create.session.as_ref().is_some_and(|new| {
+            let has_prompt = new.spec.config.to_value().get("system_prompt").is_some();
+            new.spec.moniker != CONVERSE || new.spec.task.is_some() || has_prompt
+        })
+    }
+
     /// What the client is told of it. `None` cannot be: both ids are given when the seat is made.
     pub fn started(&self, accepted: bool) -> Option<StartedAgent> {
         Some(StartedAgent {

@@ -12,6 +12,7 @@ use serde_json::{Map, Value, json};
 
 use super::ids;
 use super::settings::DEPTH_MAX;
+use crate::action::MODE_NOW;
 use crate::chat::{ToolError, ToolErrorCode, ToolResult};
 use crate::moniker::{FollowUp, SpawnedSession};
 
@@ -157,6 +158,18 @@ pub(super) fn answer(to: &super::state::ReplyTo, outcome: Result<Value, ToolErro
         session_id: to.session_id.clone(),
         agent_id: None,
         payload: Json::of(&payload),
+        session: None,
+    }
+}
+
+/// Ends the turn of an agent that was looped in, and that stays, when the turn that asked is cancelled.
+pub(super) fn cancel(joined: &super::state::Joined) -> FollowUp {
+    FollowUp {
+        action_id: ids::action_id(joined.turn_id.as_str(), "cancel"),
+        kind: ActionType::Interrupt,
+        session_id: joined.session_id.clone(),
+        agent_id: None,
+        payload: Json::of(&json!({"guidance": {"cancel_turn": joined.turn_id}, "mode": MODE_NOW})),
         session: None,
     }
 }

@@ -1,20 +1,21 @@
 //! Answers of the calls beside the steps: a context, a summary, a reply of the model, the end of an
 //! extraction.
 
-use schemas::conversation::{LogKind, TurnError};
+use schemas::conversation::{LogKind, TurnError, TurnUsage};
 use schemas::id::TurnId;
 use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::apply::Applying;
 use super::assembly::Assembly;
-use super::compacting;
 use super::decision::TurnDecision;
 use super::ids;
+use super::moniker;
 use super::open::Calls;
 use super::reply::{self, Reply};
 use super::state::Stage;
 use super::summary::{Compacting, Known};
+use super::{budget, compacting};
 use crate::chat::{ProviderCallRecord, ToolResult};
 use crate::effect::Outcome;
 use crate::moniker::StepInput;
@@ -102,6 +103,9 @@ fn replied(step: &mut Applying, place: &Place<'_>, turn: &TurnId, number: u32, o
             return;
         }
     };
+    if let Some(over) = &reply.over {
+        return budget::ask(step, turn, over);
+    }
     if let Some(tokens) = reply.over_budget {
         compacting::begin(step, turn, tokens);
         return;
@@ -150,20 +154,26 @@ pub(super) struct SyncResult<'a> {
 /// A call of a provider: its record, and what it used.
 pub(super) fn called(step: &mut Applying, turn: &TurnId, record: &ProviderCallRecord) {
     step.record(LogKind::ProviderCall, turn, format!("{}.call", record.id), record);
-    let Some(lane) = step.state.lane_mut(turn) else { return };
+    let mut used = TurnUsage { cost: record.cost.unwrap_or(0.0), ..TurnUsage::default() };
     if let Some(usage) = &record.usage {
-        lane.turn.usage.input_tokens += usage.input_tokens;
-        lane.turn.usage.output_tokens += usage.output_tokens;
+        (used.input_tokens, used.output_tokens) = (usage.input_tokens, usage.output_tokens);
     }
-    lane.turn.usage.cost += record.cost.unwrap_or(0.0);
+    moniker::add(&mut step.state.used, used);
+    if let Some(lane) = step.state.lane_mut(turn) {
+        moniker::add(&mut lane.turn.usage, used);
+    }
 }
 
 /// Rounds and issues of the lane.
 fn count(step: &mut Applying, turn: &TurnId, acted: &reply::Acted) {
+    step.state.moves += u64::from(acted.record.is_some());
     let Some(lane) = step.state.lane_mut(turn) else { return };
     if !acted.compacts.is_empty() {
         lane.compaction = Some(Compacting { calls: acted.compacts.clone(), ..Compacting::default() });
     }
+    step.state.moves += u64::from(acted.record.is_some());
+    let Some(lane) = step.state.lane_mut(turn) else { return };
+    moniker::add(&mut lane.turn.usage, used);
     lane.turn.moves += u32::from(acted.record.is_some());
     lane.rounds += u32::from(acted.is_round);
     lane.declined = acted.is_declined;

@@ -13,13 +13,15 @@ use serde_json::{Value, json};
 use super::agents::{self, AgentCall};
 use super::decision::TurnDecision;
 use super::ids;
-use super::state::{Lane, Open, Stage, TalkState};
+use super::state::{Joined, Lane, Open, Stage, TalkState};
 use super::transcript::LateResult;
 use crate::chat::{ToolError, ToolErrorCode, ToolResult};
 use crate::moniker::Emits;
 
 /// Turns that are worked on at a time; others are queued.
 pub(super) const LANES_MAX: usize = 16;
+/// Agents that were looped in and are told of pauses: the newest.
+const JOINED_MAX: usize = 256;
 /// The name of the conversation's first event.
 const STARTED: &str = "conversation_started";
 
@@ -125,6 +127,7 @@ impl Applying {
         let name = if matches!(turn.caller, Caller::User { .. }) { "conversation_turn" } else { "agent_call_started" };
         self.event(&turn_id, name, json!({"caller": turn.caller, "input_message_id": turn.input_message_id}));
         self.state.turns_started += 1;
+        self.state.since_ms.get_or_insert(turn.created_at_ms);
         self.state.lanes.push(Lane {
             turn,
             stage: if busy < LANES_MAX { Stage::Assemble } else { Stage::Queued },
@@ -133,6 +136,7 @@ impl Applying {
             unseen: 0,
             limits: None,
             allowance: 1,
+            since_ms: None,
             reply_to,
             last_text: None,
             spoke: false,
@@ -184,6 +188,13 @@ impl Applying {
         let actions = agents::actions(call, &from);
         self.emits.follow_ups.extend(actions);
         if call.mode == InvocationMode::LoopIn {
+            self.state.joined.push(Joined {
+                session_id: call.child(),
+                turn_id: call.child_turn(),
+                by: turn_id.clone(),
+            });
+            let excess = self.state.joined.len().saturating_sub(JOINED_MAX);
+            self.state.joined.drain(..excess);
             return;
         }
         let mut operation = stub(turn_id, &call.operation_id, OperationKind::Agent, OperationState::Pending);
@@ -243,10 +254,16 @@ impl Applying {
             // It is completed, whatever becomes of its memories.
             return;
         }
-        for open in &lane.open {
+        // A question about a budget may be others' as well.
+        let is_others = |open: &Open| self.state.lane_of(&open.operation_id).is_some();
+        for open in lane.open.iter().filter(|open| !is_others(open)) {
             let operation = stub(turn_id, &open.operation_id, open.kind, OperationState::Cancelled);
             self.emits.talk.operations.push(operation);
             self.emits.follow_ups.extend(open.child.as_ref().map(|child| agents::stop(&open.operation_id, child)));
+        }
+        if cancelled {
+            let joined = self.state.joined.iter().filter(|joined| joined.by == *turn_id);
+            self.emits.follow_ups.extend(joined.map(agents::cancel));
         }
         lane.turn.phase = lane.phase();
         lane.turn.status = TurnStatus::Failed;
@@ -317,6 +334,7 @@ pub(super) fn stub(turn: &TurnId, id: &OperationId, kind: OperationKind, state: 
         max_attempts: 1,
         backoff_ms: 0,
         timeout_ms: 0,
+        wait_ms: None,
         is_async: false,
         created_at_ms: 0,
         due_at_ms: 0,

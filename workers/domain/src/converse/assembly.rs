@@ -3,7 +3,7 @@
 //! recent turns are the messages.
 
 use schemas::conversation::{LogRow, Message};
-use schemas::definition::{AgentConstraints, CompactionSettings, PersonaBody};
+use schemas::definition::{AgentConstraints, Budgets, CompactionSettings, PersonaBody};
 use schemas::id::{AgentId, MessageId, TurnId};
 use serde::{Deserialize, Serialize};
 
@@ -82,15 +82,13 @@ pub struct Placed {
     pub at_ms: i64,
 }
 
-/// Bounds of one turn.
+/// Bounds of one turn, and of its session.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Limits {
     /// Replies whose tool calls are carried out (SPEC K-14).
     pub max_rounds: u32,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub max_tokens: Option<u64>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub max_cost: Option<f64>,
+    #[serde(default)]
+    pub budgets: Budgets,
     /// When and how the context becomes shorter; absent: never.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub context: Option<Context>,
@@ -138,14 +136,12 @@ pub fn assemble(gathered: &Gathered) -> Assembly {
 
 fn limits(gathered: &Gathered) -> Limits {
     let persona = &gathered.persona;
-    let budgets = persona.constraints.budgets.clone().unwrap_or_default();
     let (context_budget, window) = (persona.context_budget, gathered.model_max_tokens);
     let tokens = ContextBudget { context_budget, model_max_tokens: window }.tokens();
     let compaction = persona.compaction.clone().unwrap_or_else(compact::defaults);
     Limits {
         max_rounds: persona.constraints.max_moves_per_turn,
-        max_tokens: budgets.max_tokens_per_turn,
-        max_cost: budgets.max_cost_per_turn,
+        budgets: persona.constraints.budgets.clone().unwrap_or_default(),
         context: compaction.enabled.then_some(Context { tokens, window, compaction }),
     }
 }

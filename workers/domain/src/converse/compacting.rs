@@ -11,7 +11,7 @@ use super::apply::Applying;
 use super::decision::TurnDecision;
 use super::ids;
 use super::state::Stage;
-use super::summary::{Compacted, Compacting, Known, Scope, Summarised};
+use super::summary::{Compacted, Compacting, Extent, Known, Summarised};
 use crate::chat::ToolResult;
 use crate::effect::Outcome;
 
@@ -58,7 +58,7 @@ pub(super) fn taken(step: &mut Applying, turn: &TurnId, number: u32, outcome: &O
 /// Its batch is in the archive; from here on the model is shown the summary (invariant C1).
 fn record(step: &mut Applying, turn: &TurnId, number: u32, made: &Summarised) {
     let id = ids::record_id(turn, &format!("summary.{number}"));
-    if made.summary.scope == Scope::Conversation {
+    if made.summary.scope == Extent::Conversation {
         let known = step.state.summary.as_ref().map(|known| &known.id);
         if known != made.base.as_ref() {
             // Another turn was faster: this one goes on from there.

@@ -12,10 +12,14 @@ use super::state::Stage;
 
 /// Notes that wait for the next turn; of more, the oldest are dropped.
 const NOTES_MAX: usize = 32;
+/// Cancelled turns that are remembered in case they begin later; of more, the oldest are forgotten.
+const CANCELLED_MAX: usize = 64;
 
 pub(super) fn take(step: &mut Applying, guidance: &Value) {
     if let Some(turn) = guidance.get("cancel_turn").and_then(Value::as_str) {
-        cancel(step, turn);
+        if let Ok(turn_id) = TurnId::parse(turn) {
+            cancel(step, turn_id);
+        }
         return;
     }
     let text = words(guidance);
@@ -46,8 +50,17 @@ pub(super) fn take(step: &mut Applying, guidance: &Value) {
     }
 }
 
-fn cancel(step: &mut Applying, turn: &str) {
-    let Ok(turn_id) = TurnId::parse(turn) else { return };
+/// Ends a turn. Control does not wait for work, so the input of the turn may still be to come: it is
+/// remembered for a while.
+pub(super) fn cancel(step: &mut Applying, turn_id: TurnId) {
+    let cancelled = &mut step.state.cancelled;
+    cancelled.retain(|known| *known != turn_id);
+    if step.state.lanes.iter().all(|lane| lane.turn.turn_id != turn_id) {
+        cancelled.push(turn_id);
+        let excess = cancelled.len().saturating_sub(CANCELLED_MAX);
+        cancelled.drain(..excess);
+        return;
+    }
     let error = TurnError {
         code: "cancelled".to_owned(),
         message: "the turn was cancelled".to_owned(),

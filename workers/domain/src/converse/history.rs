@@ -5,7 +5,7 @@ use schemas::id::{AgentId, MessageId};
 use serde_json::Value;
 
 use super::assembly::{Gathered, Placed};
-use super::summary::{Scope, Summary};
+use super::summary::{Extent, Summary};
 use crate::chat::{self, Part, Role};
 use crate::context::build_messages;
 
@@ -15,7 +15,7 @@ pub(super) fn newest_summary(gathered: &Gathered) -> Option<(String, Summary)> {
     let rows = gathered.history.iter().filter(|row| row.record.kind == LogKind::Summary);
     let own = rows.filter(|row| row.record.agent_id.as_ref() == Some(&gathered.agent));
     let read = own.filter_map(|row| Some((row.record.id.clone(), row.record.body.to::<Summary>().ok()?)));
-    read.filter(|(_, summary)| summary.scope == Scope::Conversation).max_by_key(|(_, summary)| summary.upto)
+    read.filter(|(_, summary)| summary.scope == Extent::Conversation).max_by_key(|(_, summary)| summary.upto)
 }
 
 /// What was said before, behind `summary_at` messages: the summary, working memory, memories that were

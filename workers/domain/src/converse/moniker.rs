@@ -1,8 +1,8 @@
 //! The moniker: what arrives is planned, applied, and becomes one step.
 
-use schemas::conversation::{ApprovalRequest, LogKind, OperationKind, OperationState, TurnError, TurnPhase, TurnUsage};
+use schemas::conversation::{LogKind, TurnError, TurnUsage};
 use schemas::frame::{FrameOut, StepToken};
-use schemas::id::ConversationId;
+use schemas::id::{ConversationId, SessionId};
 use schemas::json::Json;
 use schemas::problem::{Code, FieldProblem};
 use schemas::session::SessionSpec;
@@ -10,10 +10,10 @@ use serde_json::{Value, json};
 
 use super::answers::{self, ASSEMBLE, CHAT, COMPACT, EXTRACT, key};
 use super::apply::{Applying, stub};
+use super::budget;
 use super::decision::TurnDecision;
-use super::open::question;
 use super::settings::{self, Settings};
-use super::state::{Approved, Lane, Open, Stage, TalkState};
+use super::state::{Approved, Lane, Stage, TalkState};
 use super::{ids, results, start};
 use crate::effect::{Effect, PendingView, TalkCall, TalkWork};
 use crate::moniker::{Arrival, ArrivalKind, Call, Decision, Emits, Moniker, StepInput};
@@ -22,9 +22,6 @@ use crate::moniker::{Arrival, ArrivalKind, Call, Decision, Emits, Moniker, StepI
 pub struct Converse;
 
 pub const CONVERSE: Converse = Converse;
-
-/// How long a person has to allow a turn more than its budget.
-const BUDGET_ASKS_MS: u64 = 24 * 3_600 * 1_000;
 
 impl Moniker for Converse {
     fn name(&self) -> &'static str {
@@ -89,8 +86,12 @@ impl Moniker for Converse {
         } else {
             return waiting(&step.state);
         }
-        guard_budgets(&mut step);
+        budget::guard(&mut step);
         finish(step, input, &settings, took_arrival)
+    }
+
+    fn children(&self, state: &Value) -> Vec<SessionId> {
+        read(state).map(|state| state.children()).unwrap_or_default()
     }
 
     fn farewell(&self, input: &StepInput<'_>) -> Option<Emits> {
@@ -136,7 +137,14 @@ fn arrived(
             let message = "a turn with this id is active already; leave turn_id out".to_owned();
             return Some((Code::InvalidRequest, message));
         }
+        let begun = decisions.iter().find_map(|decision| match decision {
+            TurnDecision::StartTurn { turn, .. } => Some(turn.turn_id.clone()),
+            _ => None,
+        });
         step.apply(decisions);
+        if let Some(turn_id) = begun.filter(|turn_id| step.state.cancelled.contains(turn_id)) {
+            super::guide::cancel(step, turn_id);
+        }
         return None;
     }
     let known = |named: &str| {
@@ -149,13 +157,17 @@ fn arrived(
         let message = "no turn of this session waits for that operation; the first result has won".to_owned();
         return Some((Code::NoOpenOperation, message));
     };
-    settle(step, &ended);
+    settle(step, &ended, arrival.accepted_at_ms);
     None
 }
 
 /// Takes a result out of the open work of its lane, and goes on.
-fn settle(step: &mut Applying, ended: &super::state::Ended) {
+fn settle(step: &mut Applying, ended: &super::state::Ended, at_ms: i64) {
     let Some((lane, open)) = step.state.lane_of(&ended.operation_id) else { return };
+    if let Some(Approved::Budget { scope }) = open.approved {
+        let (open, (is_yes, _)) = (open.clone(), results::answer(&ended.result));
+        return budget::answered(step, &open, scope, is_yes, at_ms);
+    }
     let (turn, open, number) = (lane.turn.turn_id.clone(), open.clone(), lane.turn.moves);
     let settled = results::plan(lane, &open, ended);
     if let Some(result) = &settled.result {
@@ -168,8 +180,11 @@ fn settle(step: &mut Applying, ended: &super::state::Ended) {
         }
     }
     if let Some(lane) = step.state.lane_mut(&turn) {
-        lane.allowance += u32::from(settled.allow_more);
-        lane.turn.usage = with_usage(lane.turn.usage, &ended.payload);
+        let used = usage_of(&ended.payload);
+        add(&mut lane.turn.usage, used);
+        add(&mut step.state.used, used);
+    }
+    if let Some(lane) = step.state.lane_mut(&turn) {
         if !open.is_async || settled.result.is_none() {
             lane.open.retain(|other| other.operation_id != open.operation_id);
         }
@@ -178,57 +193,15 @@ fn settle(step: &mut Applying, ended: &super::state::Ended) {
 }
 
 /// The cost of a called agent adds up to its caller's.
-fn with_usage(mut usage: TurnUsage, payload: &Value) -> TurnUsage {
-    let Some(used) = payload.get("result").and_then(|result| result.get("usage")) else { return usage };
-    if let Ok(used) = serde_json::from_value::<TurnUsage>(used.clone()) {
-        usage.input_tokens += used.input_tokens;
-        usage.output_tokens += used.output_tokens;
-        usage.cost += used.cost;
-    }
-    usage
+fn usage_of(payload: &Value) -> TurnUsage {
+    let used = payload.get("result").and_then(|result| result.get("usage"));
+    used.and_then(|used| serde_json::from_value(used.clone()).ok()).unwrap_or_default()
 }
 
-/// A turn that would go on over its budget asks first; it does not fail.
-fn guard_budgets(step: &mut Applying) {
-    let over: Vec<_> = step.state.lanes.iter().filter(|lane| lane.stage == Stage::Think && is_over(lane)).collect();
-    let asks: Vec<_> = over
-        .into_iter()
-        .map(|lane| {
-            let turn_id = lane.turn.turn_id.clone();
-            let hash = crate::tool::arguments_hash("budget", &json!([turn_id, lane.allowance]));
-            let approval = ApprovalRequest { arguments_hash: hash, expires_ms: BUDGET_ASKS_MS, default_approve: false };
-            let id = ids::operation_id(turn_id.as_str(), &format!("budget.{}", lane.allowance));
-            let mut asked = stub(&turn_id, &id, OperationKind::Approval, OperationState::Pending);
-            asked.tool = "budget".to_owned();
-            asked.request =
-                Json::of(&json!({"target_type": "budget", "usage": lane.turn.usage, "limits": lane.limits}));
-            let operation = question(&asked, approval);
-            let open = Open {
-                operation_id: operation.operation_id.clone(),
-                call_id: "budget".to_owned(),
-                tool: "budget".to_owned(),
-                kind: OperationKind::Approval,
-                is_async: false,
-                child: None,
-                approved: Some(Approved::Budget),
-            };
-            TurnDecision::AskApproval { turn_id, operation: Box::new(operation), open: Box::new(open) }
-        })
-        .collect();
-    for ask in asks {
-        let TurnDecision::AskApproval { turn_id, .. } = &ask else { continue };
-        let phase = TurnPhase::WaitingApproval;
-        let wait = TurnDecision::MarkWaiting { turn_id: turn_id.clone(), phase };
-        step.apply(vec![ask, wait]);
-    }
-}
-
-fn is_over(lane: &Lane) -> bool {
-    let Some(limits) = &lane.limits else { return false };
-    let used = lane.turn.usage.input_tokens + lane.turn.usage.output_tokens;
-    let allowance = u64::from(lane.allowance);
-    limits.max_tokens.is_some_and(|max| used >= max.saturating_mul(allowance))
-        || limits.max_cost.is_some_and(|max| lane.turn.usage.cost >= max * f64::from(lane.allowance))
+pub(super) fn add(usage: &mut TurnUsage, used: TurnUsage) {
+    usage.input_tokens = usage.input_tokens.saturating_add(used.input_tokens);
+    usage.output_tokens = usage.output_tokens.saturating_add(used.output_tokens);
+    usage.cost += used.cost;
 }
 
 fn finish(mut step: Applying, input: &StepInput<'_>, settings: &Settings, took_arrival: bool) -> Decision {
@@ -305,7 +278,8 @@ fn call(
             let number = lane.next_reply();
             let without_tools = lane.limits.as_ref().is_some_and(|limits| lane.rounds >= limits.max_rounds);
             let may_compact = lane.compacted_for != Some(number);
-            (CHAT, number, TalkWork::Chat { number, without_tools, summary, may_compact })
+            let checks = budget::checks(lane, state);
+            (CHAT, number, TalkWork::Chat { number, without_tools, summary, may_compact, checks })
         }
         Stage::Compact => {
             let (number, compaction) = (lane.compactions + 1, lane.compaction.as_ref()?);

@@ -6,6 +6,7 @@ use schemas::id::{AgentId, ConversationId, Namespace, OperationId, SessionId, Tu
 
 use super::agents::{self, AgentCall, From};
 use super::apply::stub;
+use super::budget;
 use super::decision::TurnDecision;
 use super::state::{Approved, Open};
 use crate::chat::{Message, ToolCall, ToolError, ToolErrorCode, ToolResult};
@@ -101,7 +102,7 @@ impl Calls<'_> {
             planned.results.push(refused);
             return;
         }
-        if let Some(approval) = wanted.approval {
+        if let Some(approval) = wanted.approval.or_else(|| self.too_deep(call)) {
             let mut operation = stub(self.turn, &made.operation_id, OperationKind::Agent, OperationState::Pending);
             operation.tool_call_id.clone_from(&call.id);
             operation.tool.clone_from(&call.name);
@@ -117,6 +118,16 @@ impl Calls<'_> {
             planned.note(self.turn, call, &made.operation_id, made.is_async);
         }
         planned.decisions.push(TurnDecision::DispatchAgent { turn_id: self.turn.clone(), call: Box::new(made) });
+    }
+
+    /// Deeper than the budget, a person is asked; beyond the bound of all, nobody is.
+    fn too_deep(&self, call: &ToolCall) -> Option<ApprovalRequest> {
+        let max = self.constraints.budgets.as_ref()?.max_depth?;
+        (self.depth >= max).then(|| ApprovalRequest {
+            arguments_hash: tool::arguments_hash(&call.name, &call.input),
+            expires_ms: budget::ASKS_MS,
+            default_approve: false,
+        })
     }
 
     /// What was called is done once a person has said yes.

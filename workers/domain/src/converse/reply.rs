@@ -6,6 +6,7 @@ use schemas::id::{AgentId, TurnId};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::budget::Over;
 use super::decision::TurnDecision;
 use super::ids;
 use super::open::{Calls, Planned};
@@ -30,6 +31,9 @@ pub struct Reply {
     pub cut: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub record: Option<ProviderCallRecord>,
+    /// The model was not asked: a budget is used up.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub over: Option<Over>,
     pub agent_name: String,
     pub tools: Vec<ResolvedTool>,
     pub constraints: AgentConstraints,

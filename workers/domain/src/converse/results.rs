@@ -1,6 +1,6 @@
 //! An operation has ended (SPEC W-LOOP-03, W-LOOP-06): its result goes to the turn that waits for it.
 
-use schemas::conversation::{TurnError, TurnPhase};
+use schemas::conversation::TurnPhase;
 use schemas::definition::InvocationMode;
 use schemas::id::OperationId;
 use serde_json::Value;
@@ -28,8 +28,6 @@ pub(super) struct Settled {
     /// The result as the model gets it; absent if it only opened a gate.
     pub result: Option<ToolResult>,
     pub decisions: Vec<TurnDecision>,
-    /// The budget may be used once more.
-    pub allow_more: bool,
 }
 
 /// Plans what a result means for its lane. `open` has not been taken out of the lane yet.
@@ -40,18 +38,18 @@ pub(super) fn plan(lane: &Lane, open: &Open, ended: &Ended) -> Settled {
     if let Some(approved) = &open.approved {
         let (is_yes, reason) = answer(&result);
         match approved {
-            Approved::Budget => return budget(lane, is_yes),
-            Approved::Answer => {}
+            // Budgets are no matter of one lane: they have been settled before.
+            Approved::Answer | Approved::Budget { .. } => {}
             _ if !is_yes => result = open::denied(&open.call_id, reason.as_deref()),
             Approved::Task { operation } => {
                 let (operation, is_async) = (operation.clone(), open.is_async);
                 decisions.push(TurnDecision::DispatchTask { turn_id, operation, is_async });
-                return Settled { result: None, decisions, allow_more: false };
+                return Settled { result: None, decisions };
             }
             Approved::Agent { call } => {
                 decisions.push(TurnDecision::DispatchAgent { turn_id: turn_id.clone(), call: call.clone() });
                 if call.mode == InvocationMode::Delegate {
-                    return Settled { result: None, decisions, allow_more: false };
+                    return Settled { result: None, decisions };
                 }
                 result = agents::joined(call);
             }
@@ -67,7 +65,7 @@ pub(super) fn plan(lane: &Lane, open: &Open, ended: &Ended) -> Settled {
         if lane.stage == Stage::WaitAsync {
             decisions.push(TurnDecision::ResumeFromTool { turn_id });
         }
-        return Settled { result: Some(result), decisions, allow_more: false };
+        return Settled { result: Some(result), decisions };
     }
     let others = lane.open.iter().any(|other| !other.is_async && other.operation_id != open.operation_id);
     decisions.push(if others {
@@ -75,29 +73,13 @@ pub(super) fn plan(lane: &Lane, open: &Open, ended: &Ended) -> Settled {
     } else {
         TurnDecision::ResumeFromTool { turn_id }
     });
-    Settled { result: Some(result), decisions, allow_more: false }
+    Settled { result: Some(result), decisions }
 }
 
 /// What a person said, and why.
-fn answer(result: &ToolResult) -> (bool, Option<String>) {
+pub(super) fn answer(result: &ToolResult) -> (bool, Option<String>) {
     let said = result.result.as_ref();
     let is_yes = said.and_then(|said| said.get("approved")).and_then(Value::as_bool).unwrap_or(false);
     let reason = said.and_then(|said| said.get("reason")).and_then(Value::as_str).map(str::to_owned);
     (result.success && is_yes, reason)
-}
-
-fn budget(lane: &Lane, is_yes: bool) -> Settled {
-    let turn_id = lane.turn.turn_id.clone();
-    let decision = if is_yes {
-        TurnDecision::ResumeFromTool { turn_id }
-    } else {
-        let error = TurnError {
-            code: "budget_exhausted".to_owned(),
-            message: "the turn has used its budget and was not allowed more".to_owned(),
-            provider: None,
-            raw: None,
-        };
-        TurnDecision::FailTurn { turn_id, error, cancelled: false }
-    };
-    Settled { result: None, decisions: vec![decision], allow_more: is_yes }
 }

@@ -1,10 +1,11 @@
 //! The state of a conversing session: its lanes, and nothing that the log has.
 
-use schemas::conversation::{Operation, OperationKind, Turn, TurnPhase};
+use schemas::conversation::{Operation, OperationKind, Turn, TurnPhase, TurnUsage};
 use schemas::id::{OperationId, SessionId, TurnId};
 use serde::{Deserialize, Serialize};
 
 use super::assembly::Limits;
+use super::budget::Scope;
 use super::summary::{Compacting, Known};
 use crate::chat::ToolResult;
 
@@ -21,6 +22,26 @@ pub struct TalkState {
     pub notes_taken: u64,
     #[serde(default)]
     pub turns_started: u64,
+    /// Agents that were looped in, oldest first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub joined: Vec<Joined>,
+    /// Turns that were cancelled and are not active: one that has not begun ends as it begins.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub cancelled: Vec<TurnId>,
+    /// What its turns have used, and those of agents they called.
+    #[serde(default)]
+    pub used: TurnUsage,
+    /// Replies of models.
+    #[serde(default)]
+    pub moves: u64,
+    /// When its first input was accepted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub since_ms: Option<i64>,
+    #[serde(default)]
+    pub raised: Raised,
+    /// Counts questions about budgets.
+    #[serde(default)]
+    pub asked: u64,
     /// The turn that started last: the correlation of the next one goes back to it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_turn: Option<TurnId>,
@@ -49,6 +70,9 @@ pub struct Lane {
     /// How many times over the budget is allowed.
     #[serde(default = "one")]
     pub allowance: u32,
+    /// Since when its time counts, if not from its beginning: since it was allowed more.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub since_ms: Option<i64>,
     /// Who waits for this turn's end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reply_to: Option<ReplyTo>,
@@ -104,6 +128,28 @@ pub struct Open {
     pub approved: Option<Approved>,
 }
 
+/// How often a person allowed the budgets beyond a turn once more.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Raised {
+    #[serde(default)]
+    pub session: u32,
+    /// Since when the session's time counts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session_since_ms: Option<i64>,
+    #[serde(default)]
+    pub namespace: u32,
+}
+
+/// An agent that was looped in: it stays in the conversation, and works for its caller.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Joined {
+    pub session_id: SessionId,
+    /// What it was asked for.
+    pub turn_id: TurnId,
+    /// The turn that asked.
+    pub by: TurnId,
+}
+
 /// Work behind an approval. (Tagged from outside: raw JSON within survives no other way.)
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -116,8 +162,10 @@ pub enum Approved {
     },
     /// The answer itself is the result: a person was asked for nothing else.
     Answer,
-    /// The turn may use its budget once more.
-    Budget,
+    /// A budget may be used once more.
+    Budget {
+        scope: Scope,
+    },
 }
 
 /// Where the result of a delegated turn goes.
@@ -128,6 +176,12 @@ pub struct ReplyTo {
 }
 
 impl TalkState {
+    /// Sessions that work for this one.
+    pub fn children(&self) -> Vec<SessionId> {
+        let called = self.lanes.iter().flat_map(|lane| &lane.open).filter_map(|open| open.child.clone());
+        called.chain(self.joined.iter().map(|joined| joined.session_id.clone())).collect()
+    }
+
     pub fn lane(&self, turn: &TurnId) -> Option<&Lane> {
         self.lanes.iter().find(|lane| lane.turn.turn_id == *turn)
     }

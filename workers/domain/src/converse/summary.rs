@@ -10,8 +10,8 @@ use crate::compact::{Batch, Made, summary_text};
 /// The body of a `summary` record.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Summary {
-    #[serde(default, skip_serializing_if = "Scope::is_conversation")]
-    pub scope: Scope,
+    #[serde(default, skip_serializing_if = "Extent::is_conversation")]
+    pub scope: Extent,
     /// The newest of what it stands for: the offset of a message, or of a turn the number of a move.
     pub upto: u64,
     /// As the model is shown it.
@@ -25,7 +25,7 @@ pub struct Summary {
 /// What a summary is of.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Scope {
+pub enum Extent {
     /// Messages, for all turns that the agent begins from now on.
     #[default]
     Conversation,
@@ -33,7 +33,7 @@ pub enum Scope {
     Turn,
 }
 
-impl Scope {
+impl Extent {
     fn is_conversation(&self) -> bool {
         *self == Self::Conversation
     }
@@ -41,7 +41,7 @@ impl Scope {
 
 impl Summary {
     /// After a piece; `before` is how far it went without it.
-    pub fn after(scope: Scope, before: u64, made: &Made, settings: &CompactionSettings) -> Self {
+    pub fn after(scope: Extent, before: u64, made: &Made, settings: &CompactionSettings) -> Self {
         Self {
             scope,
             upto: made.through.unwrap_or(before),
@@ -54,7 +54,7 @@ impl Summary {
     /// That of a turn stands behind the message which the turn answers, where a provider would not
     /// leave a system message.
     pub fn message(&self) -> Message {
-        let role = if self.scope == Scope::Turn { Role::User } else { Role::System };
+        let role = if self.scope == Extent::Turn { Role::User } else { Role::System };
         Message::text(role, self.text.clone())
     }
 }

@@ -137,7 +137,7 @@ fn mcp(config: &Object<'_>, problems: &mut Problems) {
 }
 
 fn external(config: &Object<'_>, problems: &mut Problems) {
-    config.refuse_unknown(&["pool", "messages", "settings"], problems);
+    config.refuse_unknown(&["pool", "messages", "settings", "expires_s"], problems);
     if parts::required(config, "pool", "the name of the pool whose workers run it", problems)
         && let Some(pool) = config.text("pool", POOL_BYTES_MAX, problems)
         && let Err(why) = tool::pool_name(pool)
@@ -146,6 +146,7 @@ fn external(config: &Object<'_>, problems: &mut Problems) {
     }
     config.boolean("messages", problems);
     config.object("settings", problems);
+    config.whole("expires_s", 1, APPROVAL_S_MAX, problems);
 }
 
 fn human(config: &Object<'_>, problems: &mut Problems) {

@@ -2,10 +2,11 @@
 
 use schemas::definition::{ActionKind, DefinitionKind};
 use schemas::id::DefinitionId;
-use schemas::limits::NAME_BYTES_MAX;
+use schemas::limits::{NAME_BYTES_MAX, RUNTIME_S_MAX};
 
 use super::{Found, parts};
 use crate::action::fields::{Object, Problems};
+use crate::converse::DEPTH_MAX;
 
 /// Fields that both forms have.
 const BODY: &[&str] = &[
@@ -26,6 +27,16 @@ const BODY: &[&str] = &[
 const TURNS_MAX: u64 = 1_000;
 const MOVES_MAX: u64 = 1_000;
 const TOKENS_MAX: u64 = 1_000_000_000;
+/// Whole numbers of `budgets`, and their bounds.
+const BUDGETS: &[(&str, u64)] = &[
+    ("max_tokens_per_turn", TOKENS_MAX),
+    ("max_seconds_per_turn", RUNTIME_S_MAX),
+    ("max_tokens_per_session", TOKENS_MAX),
+    ("max_moves_per_session", TOKENS_MAX),
+    ("max_seconds_per_session", RUNTIME_S_MAX),
+    ("max_depth", DEPTH_MAX),
+];
+const COSTS: [&str; 2] = ["max_cost_per_turn", "max_cost_per_session"];
 const MESSAGES_MAX: u64 = 10_000;
 /// Below this nothing but the system prompt would fit.
 const BUDGET_MIN: f64 = 0.05;
@@ -77,9 +88,14 @@ fn constraints(object: &Object<'_>, tools: &[DefinitionId], problems: &mut Probl
     let kinds = ActionKind::ALL.map(ActionKind::as_str);
     parts::choices(object, "allowed_action_kinds", &kinds, problems);
     let budgets = object.object("budgets", problems);
-    budgets.refuse_unknown(&["max_tokens_per_turn", "max_cost_per_turn"], problems);
-    budgets.whole("max_tokens_per_turn", 1, TOKENS_MAX, problems);
-    parts::decimal(&budgets, "max_cost_per_turn", 0.0, 1_000_000.0, problems);
+    let known: Vec<&str> = BUDGETS.iter().map(|(name, _)| *name).chain(COSTS).collect();
+    budgets.refuse_unknown(&known, problems);
+    for (name, max) in BUDGETS {
+        budgets.whole(name, 1, *max, problems);
+    }
+    for name in COSTS {
+        parts::decimal(&budgets, name, 0.0, 1_000_000.0, problems);
+    }
 }
 
 fn compaction(object: &Object<'_>, problems: &mut Problems) {

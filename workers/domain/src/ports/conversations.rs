@@ -9,6 +9,7 @@ use schemas::id::{AgentId, ConversationId, Namespace, ParticipantId, SessionId, 
 
 use super::ledger::Verdict;
 use crate::failure::Failure;
+use crate::spending::Spent;
 pub use crate::talk::ConversationChange;
 use crate::talk::Objection;
 
@@ -168,4 +169,10 @@ pub trait Conversations: Send + Sync {
     async fn turn(&self, namespace: &Namespace, id: &TurnId) -> Result<Option<Turn>, Failure>;
 
     async fn turns(&self, query: &TurnQuery) -> Result<Vec<Turn>, Failure>;
+
+    /// The active turns of these conversations, in no order; of very many, some.
+    async fn open_turns(&self, namespace: &Namespace, of: &[ConversationId]) -> Result<Vec<Turn>, Failure>;
+
+    /// What the calls of models have used that are recorded in logs of a namespace, each counted once.
+    async fn spent(&self, namespace: &Namespace) -> Result<Spent, Failure>;
 }

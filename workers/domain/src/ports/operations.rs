@@ -27,6 +27,16 @@ pub struct OperationQuery {
     pub limit: usize,
 }
 
+/// How long a claim lasts without a word of its holder.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Hold {
+    /// So many milliseconds: its holder extends it while it works.
+    Extended(u64),
+    /// The timeout of one attempt and so many milliseconds more: for holders that say nothing before
+    /// they are done.
+    Attempt(u64),
+}
+
 /// How an attempt ended.
 #[derive(Debug, Clone)]
 pub enum Ended {
@@ -48,17 +58,16 @@ pub enum Ending {
 #[async_trait]
 pub trait Operations: Send + Sync {
     /// Claims operations of kind `task` of a pool that are due: pending ones, and running ones
-    /// whose claim has ended. Each gets `attempt + 1`, the claimant, and `until_ms` = the store's
-    /// now + its `timeout_ms` + `grace_ms`. Oldest `due_at_ms` first. Two claimants never get one
+    /// whose claim has ended. Each gets `attempt + 1`, the claimant, and as `until_ms` the end of the
+    /// [`Hold`] from the store's now on. Oldest `due_at_ms` first. Two claimants never get one
     /// operation at the same time. What was running comes back with its state as it was, `running`,
     /// so that the claimant knows that an attempt may have happened.
-    async fn claim(
-        &self,
-        pool: &str,
-        claimant: &str,
-        grace_ms: u64,
-        limit: usize,
-    ) -> Result<Vec<OperationRow>, Failure>;
+    async fn claim(&self, pool: &str, claimant: &str, hold: Hold, limit: usize) -> Result<Vec<OperationRow>, Failure>;
+
+    /// Ends all claims of a pool at once, so that their work can be claimed again now, `running` as it
+    /// was. Only for a process that knows that no holder of them lives: one that has the whole store to
+    /// itself. Returns how many there were.
+    async fn release(&self, pool: &str) -> Result<u64, Failure>;
 
     /// Ends an attempt: the operation's state and the acceptance of its result are one transaction.
     async fn end(
@@ -69,13 +78,13 @@ pub trait Operations: Send + Sync {
         ended: Ended,
     ) -> Result<Ending, Failure>;
 
-    /// Extends a claim by `timeout_ms + grace_ms` from now; `false`: it is not the caller's any more.
+    /// Extends a claim to `hold_ms` from now; `false`: it is not the caller's any more.
     async fn extend(
         &self,
         namespace: &Namespace,
         id: &OperationId,
         claimant: &str,
-        grace_ms: u64,
+        hold_ms: u64,
     ) -> Result<bool, Failure>;
 
     async fn operation(&self, namespace: &Namespace, id: &OperationId) -> Result<Option<OperationRow>, Failure>;
@@ -84,4 +93,8 @@ pub trait Operations: Send + Sync {
 
     /// Approvals whose time has come, over all namespaces, oldest first.
     async fn expired_approvals(&self, limit: usize) -> Result<Vec<OperationRow>, Failure>;
+
+    /// Tasks that nobody took for as long as they may wait ([`crate::talk::deadline`]), over all
+    /// namespaces, oldest first.
+    async fn untaken(&self, limit: usize) -> Result<Vec<OperationRow>, Failure>;
 }

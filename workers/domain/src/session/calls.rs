@@ -8,6 +8,9 @@ use super::Session;
 use crate::action::hash;
 use crate::moniker::{Call, Emits, FollowUp, StepInput};
 
+/// How sessions call themselves in the actions that they cause.
+pub(super) const ACTOR_PREFIX: &str = "session:";
+
 impl Session {
     /// The calls that are to be under way now.
     pub fn calls(&self) -> Vec<Call> {
@@ -52,7 +55,7 @@ impl Session {
             session_id: Some(session_id),
             agent_id,
             urgency: Urgency::Normal,
-            actor: format!("session:{}", self.key.session_id).chars().take(128).collect(),
+            actor: format!("{ACTOR_PREFIX}{}", self.key.session_id).chars().take(128).collect(),
             payload,
             metadata: Json::of(&serde_json::json!({})),
             body_hash: hash::sha256(&hash::canonical(&body)),

@@ -3,11 +3,15 @@
 
 use schemas::action::{Action, ActionType};
 use schemas::event::EventKind;
+use schemas::json::Json;
 use schemas::problem::Code;
 use schemas::session::{Cause, SessionStatus, StopReason};
 use serde_json::{Value, json};
 
 use super::Session;
+use super::calls::ACTOR_PREFIX;
+use crate::converse::ids;
+use crate::moniker::{Emits, FollowUp};
 
 impl Session {
     /// Whether a stop is asked for and not begun.
@@ -75,21 +79,67 @@ impl Session {
     fn apply_pause(&mut self, now_ms: i64, action: &Action) {
         match self.head.status {
             SessionStatus::Running => {
-                let reason = action.payload.to_value().get("reason").and_then(Value::as_str).map(str::to_owned);
+                let reason = reason_of(action);
                 self.set_status(now_ms, SessionStatus::Paused, detail_of(action));
                 self.head.cause = Cause::Paused { by: action.actor.clone(), reason };
                 self.head.wake_at_ms = None;
                 self.unsaved.settle_ok(action.action_id.clone());
+                self.tell_children(now_ms, action);
             }
-            SessionStatus::Paused => self.unsaved.settle_ok(action.action_id.clone()),
+            SessionStatus::Paused => {
+                self.take_over_pause(action);
+                self.unsaved.settle_ok(action.action_id.clone());
+            }
             _ => self.refuse(now_ms, action, Code::SessionEnded),
         }
+    }
+
+    /// Who works for this session pauses and goes on with it: by actions of the same commit, under ids
+    /// that follow from the action's, so each is told once.
+    fn tell_children(&mut self, now_ms: i64, action: &Action) {
+        let children = self.moniker.children(&self.state);
+        let reason = format!("its caller {} was told to {}", self.key.session_id, action.kind.as_str());
+        let follow_ups = children.into_iter().map(|child| FollowUp {
+            action_id: ids::action_id(action.action_id.as_str(), child.as_str()),
+            kind: action.kind,
+            session_id: child,
+            agent_id: None,
+            payload: Json::of(&json!({ "reason": reason })),
+            session: None,
+        });
+        let follow_ups: Vec<FollowUp> = follow_ups.collect();
+        if !follow_ups.is_empty() {
+            self.emit(Emits { follow_ups, ..Emits::default() }, now_ms);
+        }
+    }
+
+    /// A pause that somebody asked for lasts when the caller's, which came first, is over.
+    fn take_over_pause(&mut self, action: &Action) {
+        if let Cause::Paused { by, reason } = &mut self.head.cause
+            && is_session(by)
+            && !is_session(&action.actor)
+        {
+            by.clone_from(&action.actor);
+            *reason = reason_of(action);
+        }
+    }
+
+    /// A caller that goes on ends the pause that it began, and no other.
+    fn is_not_its_pause(&self, action: &Action) -> bool {
+        let began = matches!(&self.head.cause, Cause::Paused { by, .. } if *by == action.actor);
+        is_session(&action.actor) && !began
     }
 
     /// Also the way out of `error`, back to the step that failed (K-45).
     fn apply_resume(&mut self, now_ms: i64, action: &Action) {
         match self.head.status {
+            SessionStatus::Paused | SessionStatus::Error if self.is_not_its_pause(action) => {
+                self.unsaved.settle_ok(action.action_id.clone());
+            }
             SessionStatus::Paused | SessionStatus::Error => {
+                if self.head.status == SessionStatus::Paused {
+                    self.tell_children(now_ms, action);
+                }
                 self.head.stop_reason = None;
                 self.head.last_error = None;
                 self.become_running(now_ms, detail_of(action));
@@ -155,6 +205,15 @@ fn detail_of(action: &Action) -> Value {
         detail["reason_given"] = reason.clone();
     }
     detail
+}
+
+fn reason_of(action: &Action) -> Option<String> {
+    action.payload.to_value().get("reason").and_then(Value::as_str).map(str::to_owned)
+}
+
+/// Whether a session acts, and not a person.
+fn is_session(actor: &str) -> bool {
+    actor.starts_with(ACTOR_PREFIX)
 }
 
 fn is_urgent(action: &Action) -> bool {

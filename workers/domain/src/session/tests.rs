@@ -29,6 +29,10 @@ impl Moniker for Probe {
         true
     }
 
+    fn children(&self, _state: &Value) -> Vec<SessionId> {
+        ["child-1", "child-2"].map(|id| SessionId::parse(id).unwrap()).to_vec()
+    }
+
     fn decide(&self, input: &StepInput<'_>) -> Decision {
         if input.frame.guidance == Some(json!("fail")) {
             return Decision::Fail { code: Code::StepFailed, message: "told to".into() };
@@ -86,6 +90,10 @@ impl Bench {
     }
 
     fn post(&mut self, kind: ActionType, payload: Value) {
+        self.post_by("ana", kind, payload);
+    }
+
+    fn post_by(&mut self, actor: &str, kind: ActionType, payload: Value) {
         let counter = if kind.lane() == Lane::Control { &mut self.control } else { &mut self.work };
         *counter += 1;
         let (lane, session_seq) = (kind.lane().as_str(), *counter);
@@ -99,7 +107,7 @@ impl Bench {
             shard: Shard(0),
             session_seq,
             urgency: Urgency::Normal,
-            actor: "ana".into(),
+            actor: actor.to_owned(),
             payload: Json::of(&payload),
             metadata: Json::null(),
             accepted_at_ms: 0,
@@ -313,4 +321,60 @@ fn admission_drops_repeats_and_notices_gaps() {
     filler.session_seq = 3;
     bench.session.work.refill(vec![filler, third], 4, 256);
     assert_eq!((bench.session.work.len(), bench.session.work.wants()), (4, None));
+}
+
+/// What the commit sends to other sessions.
+fn told(bench: &mut Bench) -> Vec<(ActionType, String, String)> {
+    let commit = bench.commit();
+    let of = |one: &schemas::action::NewAction| {
+        (one.kind, one.session_id.as_ref().unwrap().to_string(), one.action_id.to_string())
+    };
+    commit.follow_ups.iter().map(of).collect()
+}
+
+#[test]
+fn a_pause_and_its_end_reach_the_children_once_with_the_commit_that_applies_them() {
+    let mut bench = Bench::new(|_| ());
+    bench.turn();
+    assert!(told(&mut bench).is_empty());
+    bench.post(ActionType::Pause, json!({"reason": "lunch"}));
+    bench.boundary();
+    let ids = |verb: ActionType, n: u64| {
+        ["child-1", "child-2"].map(|child| (verb, child.to_owned(), format!("control-{n}.{child}"))).to_vec()
+    };
+    assert_eq!(told(&mut bench), ids(ActionType::Pause, 1));
+    bench.post(ActionType::Pause, json!({}));
+    bench.boundary();
+    assert!(told(&mut bench).is_empty(), "it was paused already");
+    bench.post(ActionType::Resume, json!({}));
+    bench.boundary();
+    assert_eq!(told(&mut bench), ids(ActionType::Resume, 3));
+    bench.post(ActionType::Resume, json!({}));
+    bench.boundary();
+    assert!(told(&mut bench).is_empty(), "it was running already");
+}
+
+#[test]
+fn a_caller_ends_the_pause_that_it_began_and_no_other() {
+    let mut bench = Bench::new(|_| ());
+    bench.turn();
+    bench.post(ActionType::Pause, json!({}));
+    bench.boundary();
+    bench.post_by("session:boss", ActionType::Pause, json!({}));
+    bench.post_by("session:boss", ActionType::Resume, json!({}));
+    bench.boundary();
+    assert_eq!(bench.status(), SessionStatus::Paused, "a person paused it");
+    assert_eq!(bench.commit().settled.len(), 4, "and nothing is left over");
+    bench.post(ActionType::Resume, json!({}));
+    bench.boundary();
+    bench.post_by("session:boss", ActionType::Pause, json!({}));
+    bench.boundary();
+    bench.post_by("session:boss", ActionType::Resume, json!({}));
+    assert_eq!(bench.boundary(), Next::Step);
+    bench.post_by("session:boss", ActionType::Pause, json!({}));
+    bench.post(ActionType::Pause, json!({"reason": "mine"}));
+    bench.post_by("session:boss", ActionType::Resume, json!({}));
+    bench.boundary();
+    let paused = Cause::Paused { by: "ana".into(), reason: Some("mine".into()) };
+    assert_eq!((bench.status(), &bench.session.head().cause), (SessionStatus::Paused, &paused));
 }

@@ -6,7 +6,8 @@ use schemas::id::{OperationId, TurnId};
 
 use super::*;
 
-fn operation(state: OperationState) -> Operation {
+/// One that is sensible in all else.
+pub(crate) fn operation(state: OperationState) -> Operation {
     Operation {
         operation_id: OperationId::parse("o").unwrap(),
         session_id: SessionId::parse("s").unwrap(),
@@ -24,6 +25,7 @@ fn operation(state: OperationState) -> Operation {
         max_attempts: 1,
         backoff_ms: 0,
         timeout_ms: 1_000,
+        wait_ms: None,
         is_async: false,
         created_at_ms: 0,
         due_at_ms: 0,
@@ -95,4 +97,19 @@ fn waiting_is_never_stored() {
     assert_eq!(conversation.status, ConversationStatus::Active);
     let child = SessionSpec { parent: SessionId::parse("p").ok(), ..spec };
     assert_eq!(opened_by(&id, "me", &agent, &child, 1).visibility, Visibility::Internal);
+}
+
+#[test]
+fn work_of_others_waits_until_its_deadline_and_again_when_its_holder_is_gone() {
+    let asked =
+        Operation { wait_ms: Some(5_000), created_at_ms: 100, due_at_ms: 100, ..operation(OperationState::Pending) };
+    assert_eq!(deadline(&asked), Some(5_100));
+    let refused = Operation { due_at_ms: 4_000, ..asked.clone() };
+    assert_eq!(deadline(&refused), Some(5_100), "a broker that is away does not lengthen it");
+    let mut held = asked.clone();
+    take(&mut held, "them", 1_000, Hold::Attempt(500));
+    held.state = OperationState::Running;
+    assert_eq!((held.until_ms, deadline(&held)), (Some(2_500), Some(7_500)));
+    assert_eq!(deadline(&Operation { state: OperationState::Failed, ..asked.clone() }), None);
+    assert_eq!(deadline(&Operation { wait_ms: None, ..asked }), None, "the fleet's own executors take it");
 }

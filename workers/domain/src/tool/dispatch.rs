@@ -21,6 +21,8 @@ pub struct Dispatch {
     pub max_attempts: u32,
     pub backoff_ms: u64,
     pub timeout_ms: u64,
+    /// With work of others: how long it may wait for somebody who takes it.
+    pub wait_ms: Option<u64>,
     pub is_async: bool,
     pub approval: Option<ApprovalRequest>,
     /// It reads the history: give it as `messages` of its context (SPEC K-17).

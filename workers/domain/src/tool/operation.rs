@@ -67,6 +67,7 @@ pub fn operation(dispatch: Dispatch, place: Place, context: ExecutionContext) ->
         max_attempts: dispatch.max_attempts,
         backoff_ms: dispatch.backoff_ms,
         timeout_ms: dispatch.timeout_ms,
+        wait_ms: dispatch.wait_ms,
         is_async: dispatch.is_async,
         created_at_ms: 0,
         due_at_ms: 0,

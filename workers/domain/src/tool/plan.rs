@@ -5,6 +5,7 @@ use schemas::definition::{
     ActionKind, AgentConstraints, Approval, ApprovalDefault, EffectClass, InvocationMode, TargetType, Tool,
 };
 use schemas::id::DefinitionId;
+use schemas::limits::{APPROVAL_S_MAX, TASK_UNTAKEN_S_DEFAULT};
 use serde_json::{Map, Value, json};
 
 use super::builtin::Builtin;
@@ -191,6 +192,7 @@ fn dispatch(
         max_attempts,
         backoff_ms,
         timeout_ms: limits.into_iter().min().unwrap_or(tool.retry.timeout_ms),
+        wait_ms: wait_ms(action),
         is_async: tool.is_async,
         approval,
         wants_messages: wants_messages(&action.config),
@@ -235,6 +237,13 @@ fn pool(action: &ResolvedAction) -> String {
         ActionKind::External => named.unwrap_or(POOL).to_owned(),
         _ => POOL.to_owned(),
     }
+}
+
+/// How long work of others may wait for one of them: `expires_s` of its settings.
+fn wait_ms(action: &ResolvedAction) -> Option<u64> {
+    let given = action.config.get("expires_s").and_then(Value::as_u64);
+    let seconds = given.unwrap_or(TASK_UNTAKEN_S_DEFAULT).min(APPROVAL_S_MAX);
+    (action.kind == ActionKind::External).then(|| seconds.saturating_mul(1_000))
 }
 
 /// The gate of an action of kind `human`, from its settings `{expires_s?, default?}`.

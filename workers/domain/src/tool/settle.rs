@@ -71,6 +71,19 @@ fn too_large(bytes: usize) -> ToolError {
     ToolError { code: ToolErrorCode::ExecutionFailed, message, retriable: false }
 }
 
+/// The end of a task that nobody took for as long as it may wait (SPEC W-ERR-04).
+pub fn untaken(operation: &Operation) -> ToolError {
+    let (tool, seconds) = (&operation.tool, operation.wait_ms.unwrap_or(0) / 1_000);
+    let message = match operation.state {
+        OperationState::Running => format!(
+            "whoever began {tool} was not heard of again, and nobody took it up within {seconds} s; it is in doubt \
+             whether it took effect"
+        ),
+        _ => format!("no worker took {tool} within {seconds} s; nothing was done"),
+    };
+    ToolError { code: ToolErrorCode::Timeout, message, retriable: operation.state == OperationState::Pending }
+}
+
 /// What an action answered, as its task passes it on: mapped, and held to the schema of its output.
 ///
 /// # Errors

@@ -2,10 +2,12 @@
 
 use schemas::action::{Action, ActionType};
 use schemas::api::WhyLink;
+use schemas::conversation::{Operation, OperationKind, OperationState};
 use schemas::session::StopReason;
 
 use super::{Facts, SLOW_MS};
 use crate::effect::EffectState;
+use crate::talk;
 use crate::time::rfc3339;
 
 pub(super) struct Chain<'a> {
@@ -80,6 +82,33 @@ impl<'a> Chain<'a> {
         for effect in self.facts.effects.iter().filter(|effect| effect.state == EffectState::Sent) {
             let (what, class) = (&effect.what, effect.class.as_str());
             self.link("effect", format!("{what} ({class}) was sent and has no recorded answer"));
+        }
+    }
+
+    /// Whom dispatched work waits for, and how long at most.
+    pub fn operation(&mut self, operation: &Operation) {
+        let (id, tool) = (&operation.operation_id, &operation.tool);
+        let deadline = talk::deadline(operation);
+        let (whom, until) = match (operation.kind, operation.state) {
+            (OperationKind::Approval, _) => {
+                self.remedy(format!("Answer it: GET /api/operations/{id} shows what is asked."));
+                ("a person's answer; then the default counts".to_owned(), deadline)
+            }
+            (OperationKind::Agent, _) => ("the session that works on it".to_owned(), None),
+            (OperationKind::Task, OperationState::Running) => {
+                let holder = operation.claimed_by.as_deref().unwrap_or("whoever claims it next");
+                (format!("{holder}, whose claim ends then unless it is extended"), operation.until_ms)
+            }
+            (OperationKind::Task, _) if deadline.is_some() => {
+                let pool = operation.pool.rsplit(':').next().unwrap_or_default();
+                self.remedy(format!("Start a worker of pool {pool}: POST /api/pools/{pool}/claim."));
+                (format!("a worker of pool {pool}; then it ends with TIMEOUT"), deadline)
+            }
+            (OperationKind::Task, _) => ("an executor".to_owned(), None),
+        };
+        let link = self.link("operation", format!("{tool} ({id}) waits for {whom}")).since(operation.created_at_ms);
+        if let Some(until) = until {
+            link.until(until);
         }
     }
 

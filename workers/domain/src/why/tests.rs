@@ -1,6 +1,7 @@
 //! Each standing of a session, and the chain it must yield.
 
 use schemas::action::Urgency;
+use schemas::conversation::{OperationKind, OperationState};
 use schemas::frame::StepToken;
 use schemas::id::{ActionId, AgentId, Namespace, SessionId, SessionKey, Shard};
 use schemas::json::Json;
@@ -65,7 +66,17 @@ fn owned() -> Option<ShardFacts> {
 }
 
 fn facts(row: &SessionRow) -> Facts<'_> {
-    Facts { row, control: &[], work: &[], pending: 0, effects: &[], shard: owned(), takes_input: true, now_ms: NOW }
+    Facts {
+        row,
+        control: &[],
+        work: &[],
+        pending: 0,
+        effects: &[],
+        operations: &[],
+        shard: owned(),
+        takes_input: true,
+        now_ms: NOW,
+    }
 }
 
 fn whats(body: &WhyBody) -> Vec<&str> {
@@ -194,7 +205,41 @@ fn stopping_and_operation_have_their_ends() {
     let row_stopping = row(SessionStatus::Stopping, Cause::Runnable, Some(NOW));
     assert!(explain(&facts(&row_stopping)).chain[0].until.is_some());
     let row_waiting = row(SessionStatus::Running, Cause::Operation, Some(NOW + 9));
-    assert_eq!(explain(&facts(&row_waiting)).chain[0].until, Some(rfc3339(NOW + 9)));
+    let body = explain(&facts(&row_waiting));
+    assert_eq!((whats(&body), body.chain[1].until.clone()), (vec!["operation", "limit"], Some(rfc3339(NOW + 9))));
+}
+
+#[test]
+fn an_operation_says_whom_it_waits_for_and_until_when() {
+    let row = row(SessionStatus::Running, Cause::Operation, None);
+    let of = |change: fn(&mut Operation)| {
+        let mut operation = crate::talk::tests::operation(OperationState::Pending);
+        operation.created_at_ms = NOW - 50;
+        operation.due_at_ms = NOW - 50;
+        change(&mut operation);
+        let body = explain(&Facts { operations: &[operation], ..facts(&row) });
+        assert_eq!(whats(&body), ["operation"]);
+        (body.chain[0].detail.clone(), body.chain[0].until.clone(), body.remedy.unwrap_or_default())
+    };
+    let (detail, until, remedy) = of(|one| {
+        one.pool = "default:python".into();
+        one.wait_ms = Some(1_050);
+    });
+    assert!(detail.contains("a worker of pool python") && detail.contains("TIMEOUT"), "{detail}");
+    assert_eq!(until, Some(rfc3339(NOW + 1_000)));
+    assert!(remedy.contains("/api/pools/python/claim"), "{remedy}");
+    let (detail, until, _) = of(|one| {
+        one.state = OperationState::Running;
+        one.claimed_by = Some("w7".into());
+        one.until_ms = Some(NOW + 8);
+    });
+    assert!(detail.contains("w7") && until == Some(rfc3339(NOW + 8)), "{detail}");
+    let (detail, until, _) = of(|one| {
+        one.kind = OperationKind::Approval;
+        one.until_ms = Some(NOW + 9);
+    });
+    assert!(detail.contains("a person") && until == Some(rfc3339(NOW + 9)), "{detail}");
+    assert_eq!(of(|_| ()).1, None, "the fleet's own executors take it");
 }
 
 #[test]

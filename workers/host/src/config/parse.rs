@@ -5,6 +5,7 @@ use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::PathBuf;
 
 use domain::tool::pool_name;
+use schemas::definition::NamespaceBudget;
 use schemas::id::Namespace;
 use schemas::limits::SHARDS_MAX;
 
@@ -26,7 +27,7 @@ struct Reader {
 
 pub fn config(layers: &Layers) -> Result<Config, Problems> {
     let mut problems = Vec::new();
-    let (table, Sections { models, embedding, mcp }) = file(layers, &mut problems);
+    let (table, Sections { models, embedding, mcp, budgets }) = file(layers, &mut problems);
     let settings = merge(layers, &table, &mut problems);
     let mut reader = Reader { settings, problems };
     let data_dir = PathBuf::from(reader.text("data_dir").unwrap_or_else(|| DATA_DIR.into()));
@@ -51,6 +52,7 @@ pub fn config(layers: &Layers) -> Result<Config, Problems> {
         models,
         embedding,
         mcp,
+        budgets,
         task_pools: reader.parse("task_pools", pools).unwrap_or_default(),
         deno: reader.parse("deno", existing_file),
         code_hosts: reader.parse("code_hosts", hosts).unwrap_or_default(),
@@ -100,6 +102,7 @@ struct Sections {
     models: BTreeMap<String, ModelProfile>,
     embedding: Option<Embedding>,
     mcp: BTreeMap<String, McpServer>,
+    budgets: BTreeMap<Namespace, NamespaceBudget>,
 }
 
 /// The file's settings, and its sections.
@@ -139,6 +142,18 @@ fn file(layers: &Layers, problems: &mut Vec<Problem>) -> (toml::Table, Sections)
             Err(error) => refuse("mcp".into(), error.to_string().trim_end().to_owned()),
         }
     }
+    if let Some(value) = table.remove("budgets") {
+        match value.try_into::<BTreeMap<Namespace, NamespaceBudget>>() {
+            Ok(found) => sections.budgets = found,
+            Err(error) => refuse("budgets".into(), error.to_string().trim_end().to_owned()),
+        }
+    }
+    for (name, budget) in &sections.budgets {
+        let costs = [budget.max_cost, budget.each.max_cost_per_turn, budget.each.max_cost_per_session];
+        if costs.into_iter().flatten().any(|cost| !cost.is_finite() || cost < 0.0) {
+            refuse(format!("budgets.{name}"), "costs must be numbers from 0 on".into());
+        }
+    }
     for (name, server) in &sections.mcp {
         if server.command.is_some() == server.url.is_some() {
             refuse(format!("mcp.{name}"), "give either command, for a program, or url, for a server over HTTP".into());
@@ -155,7 +170,7 @@ fn file(layers: &Layers, problems: &mut Vec<Problem>) -> (toml::Table, Sections)
     }
     for (key, value) in &table {
         if !NAMES.contains(&key.as_str()) {
-            let nearest = nearest(key, NAMES.iter().copied().chain(["models", "embedding", "mcp"]));
+            let nearest = nearest(key, NAMES.iter().copied().chain(["models", "embedding", "mcp", "budgets"]));
             refuse(key.clone(), format!("is no setting; did you mean {nearest}?"));
         } else if value.is_table() || value.is_array() {
             refuse(key.clone(), "must be a single value".into());

@@ -2,6 +2,7 @@
 
 use domain::failure::Failure;
 use domain::ports::OperationRow;
+use domain::spending::Spent;
 use schemas::conversation::{
     Conversation, ConversationStatus, LogKind, LogRecord, LogRow, Operation, OperationState, Participant, Turn,
 };
@@ -66,6 +67,11 @@ pub(crate) fn log_row(row: &impl Columns) -> Result<LogRow, Failure> {
         body: raw_json(row, "body")?,
     };
     Ok(LogRow { offset: count(row, "log_offset")?, record })
+}
+
+pub(crate) fn spent(row: &impl Columns) -> Result<Spent, Failure> {
+    let (tokens, cost_nanos, calls) = (count(row, "tokens")?, count(row, "cost_nanos")?, count(row, "calls")?);
+    Ok(Spent { tokens, cost_nanos, calls })
 }
 
 pub(crate) fn turn(row: &impl Columns) -> Result<Turn, Failure> {

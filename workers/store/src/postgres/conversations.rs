@@ -8,14 +8,15 @@ use domain::failure::Failure;
 use domain::ports::{
     ConversationChange, ConversationQuery, Conversations, Inserted, LogQuery, Post, Posted, TurnQuery,
 };
+use domain::spending::Spent;
 use schemas::conversation::{Conversation, LogRecord, LogRow, Participant, Turn};
 use schemas::id::{ConversationId, Namespace, ParticipantId, TurnId};
-use schemas::limits::PARTICIPANTS_MAX;
+use schemas::limits::{OPEN_TURNS_MAX, PARTICIPANTS_MAX};
 
 use super::PostgresStore;
 use super::pool::Statement;
 use super::rows::clean;
-use crate::columns::talk::{conversation, log_row, participant, turn};
+use crate::columns::talk::{conversation, log_row, participant, spent, turn};
 #[cfg(test)]
 pub(super) use sql::SQL;
 
@@ -116,6 +117,17 @@ impl Conversations for PostgresStore {
     async fn turn(&self, namespace: &Namespace, id: &TurnId) -> Result<Option<Turn>, Failure> {
         let query = sqlx::query(sql::TURN).bind(namespace.as_str()).bind(id.as_str());
         self.0.pool.fetch_optional(query).await?.as_ref().map(turn).transpose()
+    }
+
+    async fn open_turns(&self, namespace: &Namespace, of: &[ConversationId]) -> Result<Vec<Turn>, Failure> {
+        let ids: Vec<&str> = of.iter().map(|id| id.as_str()).collect();
+        let query = sqlx::query(sql::OPEN_TURNS).bind(namespace.as_str()).bind(ids).bind(OPEN_TURNS_MAX as i64);
+        self.0.pool.fetch_all(query).await?.iter().map(turn).collect()
+    }
+
+    async fn spent(&self, namespace: &Namespace) -> Result<Spent, Failure> {
+        let row = self.0.pool.fetch_optional(sqlx::query(sql::SPENT).bind(namespace.as_str())).await?;
+        row.as_ref().map_or(Ok(Spent::default()), spent)
     }
 
     async fn turns(&self, query: &TurnQuery) -> Result<Vec<Turn>, Failure> {

@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 use domain::failure::Failure;
-use domain::ports::{Ended, Ending, OperationQuery, OperationRow, Operations};
+use domain::ports::{Ended, Ending, Hold, OperationQuery, OperationRow, Operations};
 use schemas::action::NewAction;
 use schemas::conversation::OperationState;
 use schemas::id::{Namespace, OperationId};
@@ -18,11 +18,11 @@ use crate::judge::Aside;
 
 const ONE: &str =
     concat!("SELECT ", operation_columns!(), " FROM operations AS o WHERE o.namespace = $1 AND o.operation_id = $2");
-/// When a claim ends: the store's time, the timeout of an attempt, and the grace ($3), without
+/// When a claim ends: the store's time, the timeout of an attempt if it counts ($5), and $3, without
 /// ever leaving the range of times. `due_at_ms` follows: nobody may claim it before.
 macro_rules! until {
-    ($timeout:literal) => {
-        concat!(moment!(), " + least(", $timeout, ", 2305843009213693951) + $3::int8")
+    () => {
+        concat!(moment!(), " + CASE WHEN $5::bool THEN least(o.timeout_ms, 2305843009213693951) ELSE 0 END + $3::int8")
     };
 }
 /// What others are claiming at this moment is passed over. The state comes back as it was.
@@ -34,9 +34,9 @@ const CLAIM: &str = concat!(
     " ORDER BY d.due_at_ms, d.namespace, d.operation_id LIMIT $4 FOR NO KEY UPDATE SKIP LOCKED
     ), claimed AS (
         UPDATE operations AS o SET state = 'running', attempt = o.attempt + 1, claimed_by = $2, due_at_ms = ",
-    until!("o.timeout_ms"),
+    until!(),
     ", until_ms = ",
-    until!("o.timeout_ms"),
+    until!(),
     " FROM due AS d WHERE o.namespace = d.namespace AND o.operation_id = d.operation_id
         RETURNING o.namespace, o.operation_id, o.attempt, o.created_at_ms, o.due_at_ms, o.claimed_by, o.until_ms,
             o.error, o.body, d.state, d.due_at_ms AS was_due_at_ms
@@ -52,12 +52,17 @@ const AGAIN: &str = concat!(
     WHERE namespace = $1 AND operation_id = $2 AND state IN ('pending', 'running')
         AND ($3::text IS NULL OR claimed_by = $3)"
 );
+const RELEASE: &str = concat!(
+    "UPDATE operations SET due_at_ms = ",
+    moment!(),
+    ", until_ms = NULL, claimed_by = NULL WHERE kind = 'task' AND state = 'running' AND pool = $1"
+);
 const EXTEND: &str = concat!(
     "UPDATE operations SET due_at_ms = ",
-    until!("timeout_ms"),
-    ", until_ms = ",
-    until!("timeout_ms"),
-    " WHERE namespace = $1 AND operation_id = $2 AND state = 'running' AND claimed_by = $4"
+    moment!(),
+    " + $3::int8, until_ms = ",
+    moment!(),
+    " + $3::int8 WHERE namespace = $1 AND operation_id = $2 AND state = 'running' AND claimed_by = $4"
 );
 const EXPIRED: &str = concat!(
     "SELECT ",
@@ -65,6 +70,16 @@ const EXPIRED: &str = concat!(
     " FROM operations AS o WHERE o.kind = 'approval' AND o.state = 'pending' AND o.until_ms <= ",
     moment!(),
     " ORDER BY o.until_ms, o.namespace, o.operation_id LIMIT $1"
+);
+/// As `domain::talk::deadline` says; the very expression of the index.
+const UNTAKEN: &str = concat!(
+    "SELECT ",
+    operation_columns!(),
+    " FROM operations AS o WHERE o.kind = 'task' AND o.state IN ('pending', 'running') AND o.wait_ms IS NOT NULL
+        AND (CASE o.state WHEN 'pending' THEN o.created_at_ms ELSE o.due_at_ms END) + o.wait_ms <= ",
+    moment!(),
+    " ORDER BY (CASE o.state WHEN 'pending' THEN o.created_at_ms ELSE o.due_at_ms END) + o.wait_ms,
+        o.namespace, o.operation_id LIMIT $1"
 );
 const LIST: &str = concat!(
     "SELECT ",
@@ -82,23 +97,31 @@ pub(super) const SQL: &[(&str, &str)] = &[
     ("operations::one", ONE),
     ("operations::claim", CLAIM),
     ("operations::again", AGAIN),
+    ("operations::release", RELEASE),
     ("operations::extend", EXTEND),
     ("operations::expired", EXPIRED),
+    ("operations::untaken", UNTAKEN),
     ("operations::list", LIST),
 ];
 
 #[async_trait]
 impl Operations for PostgresStore {
-    async fn claim(
-        &self,
-        pool: &str,
-        claimant: &str,
-        grace_ms: u64,
-        limit: usize,
-    ) -> Result<Vec<OperationRow>, Failure> {
+    async fn claim(&self, pool: &str, claimant: &str, hold: Hold, limit: usize) -> Result<Vec<OperationRow>, Failure> {
         let (pool, claimant) = (clean(pool).into_owned(), clean(claimant).into_owned());
-        let query = || sqlx::query(CLAIM).bind(&pool).bind(&claimant).bind(span(grace_ms)).bind(limit as i64);
+        let (is_attempt, ms) = match hold {
+            Hold::Extended(ms) => (false, ms),
+            Hold::Attempt(ms) => (true, ms),
+        };
+        let query = || {
+            let claim = sqlx::query(CLAIM).bind(&pool).bind(&claimant).bind(span(ms));
+            claim.bind(limit as i64).bind(is_attempt)
+        };
         self.0.pool.write(query).await?.iter().map(operation).collect()
+    }
+
+    async fn release(&self, pool: &str) -> Result<u64, Failure> {
+        let pool = clean(pool).into_owned();
+        self.0.pool.execute(|| sqlx::query(RELEASE).bind(&pool)).await
     }
 
     async fn end(
@@ -127,10 +150,10 @@ impl Operations for PostgresStore {
         namespace: &Namespace,
         id: &OperationId,
         claimant: &str,
-        grace_ms: u64,
+        hold_ms: u64,
     ) -> Result<bool, Failure> {
         let claimant = clean(claimant).into_owned();
-        let query = || at(EXTEND, namespace, id).bind(span(grace_ms)).bind(&claimant);
+        let query = || at(EXTEND, namespace, id).bind(span(hold_ms)).bind(&claimant);
         Ok(self.0.pool.execute(query).await? > 0)
     }
 
@@ -154,6 +177,10 @@ impl Operations for PostgresStore {
 
     async fn expired_approvals(&self, limit: usize) -> Result<Vec<OperationRow>, Failure> {
         self.0.pool.fetch_all(sqlx::query(EXPIRED).bind(limit as i64)).await?.iter().map(operation).collect()
+    }
+
+    async fn untaken(&self, limit: usize) -> Result<Vec<OperationRow>, Failure> {
+        self.0.pool.fetch_all(sqlx::query(UNTAKEN).bind(limit as i64)).await?.iter().map(operation).collect()
     }
 }
 

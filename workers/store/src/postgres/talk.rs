@@ -133,6 +133,10 @@ pub(super) async fn write(
         columns::placed(sqlx::query(sql::LOG), additions).execute(&mut *connection).await?;
         columns::ends(sqlx::query(sql::MOVE_ENDS), additions).bind(now_ms).execute(&mut *connection).await?;
     }
+    let spent = additions.spent();
+    if !spent.is_empty() {
+        columns::spent(sqlx::query(sql::SPEND), &spent).execute(&mut *connection).await?;
+    }
     if !additions.turns.is_empty() {
         columns::turns(sqlx::query(sql::PUT_TURNS), additions).execute(&mut *connection).await?;
     }

@@ -8,17 +8,18 @@ use domain::failure::Failure;
 use domain::ports::{
     ConversationChange, ConversationQuery, Conversations, Inserted, LogQuery, Post, Posted, TurnQuery,
 };
+use domain::spending::Spent;
 use futures::TryStreamExt;
 use schemas::conversation::{Conversation, LogRecord, LogRow, Participant, Turn, TurnStatus};
 use schemas::id::{ConversationId, Namespace, ParticipantId, TurnId};
 use schemas::json::Json;
-use schemas::limits::PARTICIPANTS_MAX;
+use schemas::limits::{OPEN_TURNS_MAX, PARTICIPANTS_MAX};
 
 use super::SqliteStore;
 use super::failure::failure;
 use super::rows::get;
 use super::writer::Statement;
-use crate::columns::talk::{conversation, log_row, participant, turn};
+use crate::columns::talk::{conversation, log_row, participant, spent, turn};
 #[cfg(test)]
 pub(super) use sql::SQL;
 
@@ -148,6 +149,17 @@ impl Conversations for SqliteStore {
         let query = sqlx::query(sql::TURN).bind(namespace.as_str()).bind(id.as_str());
         let row = query.fetch_optional(&self.0.readers).await.map_err(failure)?;
         row.as_ref().map(turn).transpose()
+    }
+
+    async fn open_turns(&self, namespace: &Namespace, of: &[ConversationId]) -> Result<Vec<Turn>, Failure> {
+        let ids = serde_json::json!(of).to_string();
+        let query = sqlx::query(sql::OPEN_TURNS).bind(namespace.as_str()).bind(ids).bind(OPEN_TURNS_MAX as i64);
+        query.fetch_all(&self.0.readers).await.map_err(failure)?.iter().map(turn).collect()
+    }
+
+    async fn spent(&self, namespace: &Namespace) -> Result<Spent, Failure> {
+        let query = sqlx::query(sql::SPENT).bind(namespace.as_str());
+        spent(&query.fetch_one(&self.0.readers).await.map_err(failure)?)
     }
 
     async fn turns(&self, query: &TurnQuery) -> Result<Vec<Turn>, Failure> {

@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 use domain::failure::Failure;
-use domain::ports::{Ended, Ending, OperationQuery, OperationRow, Operations};
+use domain::ports::{Ended, Ending, Hold, OperationQuery, OperationRow, Operations};
 use domain::talk::{later, take};
 use schemas::action::NewAction;
 use schemas::conversation::OperationState;
@@ -39,15 +39,24 @@ const CLAIM: &str = "
 const AGAIN: &str = "
     UPDATE operations SET state = 'pending', due_at_ms = ?4, until_ms = NULL, claimed_by = NULL, error = ?5
     WHERE namespace = ?1 AND operation_id = ?2 AND state IN ('pending', 'running') AND (?3 IS NULL OR claimed_by = ?3)";
-/// As `domain::talk::later` says.
+const RELEASE: &str = "
+    UPDATE operations SET due_at_ms = ?2, until_ms = NULL, claimed_by = NULL
+    WHERE kind = 'task' AND state IN ('pending', 'running') AND pool = ?1 AND state = 'running'";
 const EXTEND: &str = "
-    UPDATE operations SET until_ms = min(timeout_ms, 9223372036854775807 - ?4) + ?4,
-        due_at_ms = min(timeout_ms, 9223372036854775807 - ?4) + ?4
+    UPDATE operations SET until_ms = ?4, due_at_ms = ?4
     WHERE namespace = ?1 AND operation_id = ?2 AND state = 'running' AND claimed_by = ?3";
 const EXPIRED: &str = select!(
     " INDEXED BY approvals_due",
     " WHERE o.kind = 'approval' AND o.state = 'pending' AND o.until_ms <= ?1
     ORDER BY o.until_ms, o.namespace, o.operation_id LIMIT ?2"
+);
+/// As `domain::talk::deadline` says; the very expression of the index.
+const UNTAKEN: &str = select!(
+    " INDEXED BY operations_waiting",
+    " WHERE o.kind = 'task' AND o.state IN ('pending', 'running') AND o.wait_ms IS NOT NULL
+        AND (CASE o.state WHEN 'pending' THEN o.created_at_ms ELSE o.due_at_ms END) + o.wait_ms <= ?1
+    ORDER BY (CASE o.state WHEN 'pending' THEN o.created_at_ms ELSE o.due_at_ms END) + o.wait_ms,
+        o.namespace, o.operation_id LIMIT ?2"
 );
 
 /// The pages of a list differ in the index that leads; all conditions are in each of them.
@@ -79,8 +88,10 @@ pub(super) const SQL: &[(&str, &str)] = &[
     ("operations::due", DUE),
     ("operations::claim", CLAIM),
     ("operations::again", AGAIN),
+    ("operations::release", RELEASE),
     ("operations::extend", EXTEND),
     ("operations::expired", EXPIRED),
+    ("operations::untaken", UNTAKEN),
     ("operations::list", LIST),
     ("operations::list_of_conversation", LIST_OF_CONVERSATION),
     ("operations::list_of_turn", LIST_OF_TURN),
@@ -88,13 +99,7 @@ pub(super) const SQL: &[(&str, &str)] = &[
 
 #[async_trait]
 impl Operations for SqliteStore {
-    async fn claim(
-        &self,
-        pool: &str,
-        claimant: &str,
-        grace_ms: u64,
-        limit: usize,
-    ) -> Result<Vec<OperationRow>, Failure> {
+    async fn claim(&self, pool: &str, claimant: &str, hold: Hold, limit: usize) -> Result<Vec<OperationRow>, Failure> {
         let now_ms = self.0.clock.now_ms();
         // Executors ask all the time; only work takes the write lock.
         let has_due = sqlx::query(HAS_DUE).bind(pool).bind(now_ms);
@@ -102,8 +107,13 @@ impl Operations for SqliteStore {
             return Ok(Vec::new());
         }
         let mut tx = self.0.writer.begin().await?;
-        let claimed = claim(tx.connection(), now_ms, (pool, claimant), grace_ms, limit).await;
+        let claimed = claim(tx.connection(), now_ms, (pool, claimant), hold, limit).await;
         tx.finish(claimed).await
+    }
+
+    async fn release(&self, pool: &str) -> Result<u64, Failure> {
+        let query = sqlx::query(RELEASE).bind(pool.to_owned()).bind(self.0.clock.now_ms());
+        self.0.writer.execute(query).await
     }
 
     async fn end(
@@ -133,9 +143,9 @@ impl Operations for SqliteStore {
         namespace: &Namespace,
         id: &OperationId,
         claimant: &str,
-        grace_ms: u64,
+        hold_ms: u64,
     ) -> Result<bool, Failure> {
-        let query = at(EXTEND, namespace, id).bind(claimant.to_owned()).bind(later(self.0.clock.now_ms(), grace_ms));
+        let query = at(EXTEND, namespace, id).bind(claimant.to_owned()).bind(later(self.0.clock.now_ms(), hold_ms));
         Ok(self.0.writer.execute(query).await? > 0)
     }
 
@@ -162,7 +172,18 @@ impl Operations for SqliteStore {
     }
 
     async fn expired_approvals(&self, limit: usize) -> Result<Vec<OperationRow>, Failure> {
-        let query = sqlx::query(EXPIRED).bind(self.0.clock.now_ms()).bind(limit as i64);
+        self.over(EXPIRED, limit).await
+    }
+
+    async fn untaken(&self, limit: usize) -> Result<Vec<OperationRow>, Failure> {
+        self.over(UNTAKEN, limit).await
+    }
+}
+
+impl SqliteStore {
+    /// Operations whose time has come.
+    async fn over(&self, sql: &'static str, limit: usize) -> Result<Vec<OperationRow>, Failure> {
+        let query = sqlx::query(sql).bind(self.0.clock.now_ms()).bind(limit as i64);
         query.fetch_all(&self.0.readers).await.map_err(failure)?.iter().map(operation).collect()
     }
 }
@@ -187,7 +208,7 @@ async fn claim(
     connection: &mut SqliteConnection,
     now_ms: i64,
     (pool, claimant): (&str, &str),
-    grace_ms: u64,
+    hold: Hold,
     limit: usize,
 ) -> Result<Vec<OperationRow>, Failure> {
     let due = sqlx::query(DUE).bind(pool.to_owned()).bind(now_ms).bind(limit as i64);
@@ -195,7 +216,7 @@ async fn claim(
     let mut rows = due.iter().map(operation).collect::<Result<Vec<OperationRow>, Failure>>()?;
     let mut pack = Pack::default();
     for OperationRow { namespace, operation } in &mut rows {
-        take(operation, claimant, now_ms, grace_ms);
+        take(operation, claimant, now_ms, hold);
         pack.row(|row| {
             row.id(namespace.as_str()).id(operation.operation_id.as_str());
             row.int(i64::from(operation.attempt)).int(operation.due_at_ms);

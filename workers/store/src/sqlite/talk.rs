@@ -128,6 +128,7 @@ pub(super) async fn write(
     put(connection, sql::JOIN, packs::joined(additions)).await?;
     put(connection, sql::LOG, packs::placed(additions)).await?;
     set(connection, sql::MOVE_ENDS, packs::ends(additions, now_ms)).await?;
+    set(connection, sql::SPEND, packs::spent(additions)).await?;
     put(connection, sql::PUT_TURNS, packs::turns(additions)).await?;
     put(connection, sql::PUT_OPERATIONS, packs::operations(additions)).await?;
     set(connection, sql::END_OPERATIONS, packs::ended(additions)).await

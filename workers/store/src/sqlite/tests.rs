@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
 
 use domain::ports::Clock;
 use tempfile::TempDir;
@@ -44,9 +45,23 @@ async fn fresh() -> (SqliteStore, PathBuf, TempDir) {
     (open(&path).await, path, directory)
 }
 
+/// This machine's clock, and what a test let pass.
+#[derive(Clone, Default)]
+struct Skipping(Arc<AtomicI64>);
+
+impl Clock for Skipping {
+    fn now_ms(&self) -> i64 {
+        SystemClock.now_ms() + self.0.load(Ordering::Relaxed)
+    }
+}
+
 async fn ports() -> Ports {
-    let (store, _, directory) = fresh().await;
-    Ports { guard: Some(Arc::new(directory)), ..Ports::of(store) }
+    let directory = TempDir::new().expect("a temporary directory");
+    let clock = Skipping::default();
+    let options = OpenOptions { clock: Arc::new(clock.clone()), ..options(SHARDS) };
+    let store = SqliteStore::open(&directory.path().join("store.db"), options).await.expect("the store opens");
+    let skip = move |ms: u64| drop(clock.0.fetch_add(i64::try_from(ms).expect("a short time"), Ordering::Relaxed));
+    Ports { skip: Some(Arc::new(skip)), guard: Some(Arc::new(directory)), ..Ports::of(store) }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

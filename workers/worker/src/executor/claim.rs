@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use domain::ports::OperationRow;
+use domain::ports::{Hold, OperationRow};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
@@ -48,8 +48,8 @@ impl Claims {
             return false;
         }
         let config = &self.shared.config;
-        let claimed =
-            self.shared.deps.operations.claim(&config.pool, config.worker.as_str(), config.grace_ms, limit).await;
+        let (operations, hold) = (&self.shared.deps.operations, Hold::Extended(config.claim_ms));
+        let claimed = operations.claim(&config.pool, config.worker.as_str(), hold, limit).await;
         match claimed {
             Ok(rows) => {
                 if std::mem::take(&mut self.failures) > 0 {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use domain::failure::{Certainty, Failure};
-use domain::ports::{Ended, OperationRow, TaskQueue};
+use domain::ports::{Ended, Hold, OperationRow, TaskQueue};
 use domain::tool::attempt::{self, Next, Start};
 use domain::tool::{ActionRequest, pool_of, settled, task_body};
 use schemas::definition::EffectClass;
@@ -65,7 +65,7 @@ pub async fn serve(shared: Arc<Shared>, tasks: Arc<dyn TaskQueue>, pool: Relayed
 async fn look(shared: &Shared, tasks: &dyn TaskQueue, pool: &Relayed) -> Result<bool, Failure> {
     let (config, name) = (&shared.config, pool_of(&pool.namespace, &pool.pool));
     let operations = &shared.deps.operations;
-    let claimed = operations.claim(&name, config.worker.as_str(), config.grace_ms, CLAIM_MAX).await?;
+    let claimed = operations.claim(&name, config.worker.as_str(), Hold::Attempt(config.grace_ms), CLAIM_MAX).await?;
     let more = claimed.len() == CLAIM_MAX;
     for row in claimed {
         hand_over(shared, tasks, pool, &row).await;

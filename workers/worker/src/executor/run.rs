@@ -1,7 +1,7 @@
 //! One claimed operation, from its claim to its end.
 
 use std::panic::AssertUnwindSafe;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use domain::chat::ToolErrorCode;
@@ -11,6 +11,7 @@ use domain::tool::attempt::{self, Next, Start};
 use futures::FutureExt;
 use schemas::conversation::Operation;
 use schemas::definition::EffectClass;
+use schemas::id::{Namespace, OperationId};
 use schemas::telemetry::metric;
 use tokio::time::Instant;
 
@@ -20,6 +21,7 @@ use super::{Shared, record};
 const PROBE: Duration = Duration::from_secs(15);
 
 pub async fn run(shared: Arc<Shared>, row: OperationRow) {
+    let Some(_running) = Running::new(&shared, &row) else { return };
     let begun = Instant::now();
     let operation = &row.operation;
     tracing::debug!(operation = %operation.operation_id, tool = operation.tool, attempt = operation.attempt, "begins");
@@ -37,6 +39,27 @@ pub async fn run(shared: Arc<Shared>, row: OperationRow) {
     };
     metrics::histogram!(metric::OPERATION_SECONDS, "outcome" => outcome).record(begun.elapsed().as_secs_f64());
     record::record(&shared, &row, next).await;
+}
+
+/// One that runs in this process, for as long as this lives.
+struct Running<'s> {
+    shared: &'s Shared,
+    place: (Namespace, OperationId),
+}
+
+impl<'s> Running<'s> {
+    /// `None`: it runs here already.
+    fn new(shared: &'s Shared, row: &OperationRow) -> Option<Self> {
+        let place = (row.namespace.clone(), row.operation.operation_id.clone());
+        let mut running = shared.running.lock().unwrap_or_else(PoisonError::into_inner);
+        running.insert(place.clone()).then_some(Self { shared, place })
+    }
+}
+
+impl Drop for Running<'_> {
+    fn drop(&mut self) {
+        self.shared.running.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.place);
+    }
 }
 
 /// What is to be written down, if anything.
@@ -105,16 +128,16 @@ fn call(row: &OperationRow, request: ActionRequest) -> ActionCall {
     }
 }
 
-/// Extends the claim while the attempt runs; ends when the claim is somebody else's. Then this attempt
-/// is broken off, and what became of it is theirs to find out.
+/// Extends the claim for as long as the work takes, which its timeout bounds; ends when the claim is
+/// somebody else's. Then this attempt is broken off, and what became of it is theirs to find out.
 async fn lost(shared: &Shared, row: &OperationRow) -> Option<Next> {
     let operation = &row.operation;
-    let grace_ms = shared.config.grace_ms;
-    let period = Duration::from_millis(operation.timeout_ms.saturating_add(grace_ms / 3));
+    let claim_ms = shared.config.claim_ms;
+    let period = Duration::from_millis(claim_ms / 3);
     loop {
         tokio::time::sleep(period).await;
         let (id, worker) = (&operation.operation_id, shared.config.worker.as_str());
-        match shared.deps.operations.extend(&row.namespace, id, worker, grace_ms).await {
+        match shared.deps.operations.extend(&row.namespace, id, worker, claim_ms).await {
             Ok(true) => {}
             Ok(false) => {
                 tracing::warn!(operation = %id, "the claim was lost; the attempt is broken off");

@@ -206,7 +206,7 @@ impl Place {
 }
 
 fn config(name: &str) -> ExecutorConfig {
-    ExecutorConfig { grace_ms: 500, ..ExecutorConfig::new(worker(name)) }
+    ExecutorConfig { claim_ms: 500, grace_ms: 500, ..ExecutorConfig::new(worker(name)) }
 }
 
 /// An operation that the executor understands: one second an attempt, three attempts.

@@ -1,7 +1,7 @@
 //! Gathers what a turn's context is made of. The built-in strategy: what the agent is, what was said
 //! in the recent turns, and what goes on beside.
 
-use domain::converse::{Gathered, Settings, TurnSnapshot, assemble as build};
+use domain::converse::{Assembly, Gathered, Settings, TurnSnapshot};
 use domain::effect::{Outcome, PendingView, TalkCall};
 use domain::ports::{LogQuery, TurnQuery};
 use schemas::conversation::{LogKind, LogRow, Message, SenderType, Turn, TurnStatus};
@@ -11,7 +11,9 @@ use schemas::limits::MODEL_REQUEST_BYTES_MAX;
 use schemas::problem::Code;
 use serde::Deserialize;
 
-use super::{TalkDeps, failed, memory, persona, stored};
+use super::hooks::{self, TurnPlace};
+use super::persona::{self, Resolved};
+use super::{TalkDeps, failed, memory, stored};
 
 /// Messages of one conversation that are looked at, newest first.
 const MESSAGES_MAX: usize = 1_000;
@@ -31,6 +33,17 @@ struct Asked {
     input_message_id: MessageId,
 }
 
+/// What is known of a turn before its context is made.
+pub(super) struct Start {
+    pub resolved: Resolved,
+    pub notes: Vec<String>,
+    /// Record of the newest summary.
+    pub summary: Option<String>,
+    pub input_message_id: MessageId,
+    pub pending: Vec<PendingView>,
+}
+
+/// Who the agent is decides who makes its context.
 pub(super) async fn assemble(
     deps: &TalkDeps,
     namespace: &Namespace,
@@ -38,8 +51,9 @@ pub(super) async fn assemble(
     settings: &Json,
     pending: &[PendingView],
 ) -> Outcome {
-    match gather(deps, namespace, talk, settings, pending).await {
-        Ok(gathered) => match serde_json::to_value(build(&gathered)) {
+    let turn = TurnPlace { deps, namespace, talk };
+    match assembled(turn, settings, pending).await {
+        Ok(assembly) => match serde_json::to_value(assembly) {
             Ok(assembly) => Outcome::Ok(assembly),
             Err(error) => failed(Code::Internal, error.to_string()),
         },
@@ -47,20 +61,24 @@ pub(super) async fn assemble(
     }
 }
 
-async fn gather(
-    deps: &TalkDeps,
-    namespace: &Namespace,
-    talk: &TalkCall,
-    settings: &Json,
-    pending: &[PendingView],
-) -> Result<Gathered, Outcome> {
+async fn assembled(turn: TurnPlace<'_>, settings: &Json, pending: &[PendingView]) -> Result<Assembly, Outcome> {
     let asked: Asked = settings.to().map_err(|error| failed(Code::Internal, error.to_string()))?;
-    let resolved = persona::resolve(deps, namespace, &talk.agent, &asked.settings).await?;
+    let resolved = persona::resolve(turn.deps, turn.namespace, &turn.talk.agent, &asked.settings).await?;
+    let workflow = resolved.persona.context_assembly_workflow_id.clone();
+    let hooks = hooks::of(workflow.as_ref(), "context_assembly_workflow_id")?;
+    let Asked { notes, summary, input_message_id, .. } = asked;
+    hooks.assemble(turn, Start { resolved, notes, summary, input_message_id, pending: pending.to_vec() }).await
+}
+
+/// All that the built-in strategy makes a context of.
+pub(super) async fn gather(turn: TurnPlace<'_>, start: Start) -> Result<Gathered, Outcome> {
+    let TurnPlace { deps, namespace, talk } = turn;
+    let Start { resolved, notes, summary, input_message_id, pending } = start;
     let recent_limit = usize::try_from(resolved.persona.recent_turns_limit).unwrap_or(usize::MAX);
     let turns = turns(deps, namespace, talk, None, recent_limit.saturating_add(1)).await?;
     let active = turns_in_work(deps, namespace, talk).await?;
-    let history = history(deps, namespace, talk, recent_limit, asked.summary.as_deref()).await?;
-    let input = input(deps, namespace, talk, &history, &asked.input_message_id).await?;
+    let history = history(deps, namespace, talk, recent_limit, summary.as_deref()).await?;
+    let input = input(deps, namespace, talk, &history, &input_message_id).await?;
     let (blocks, found) = memory::recalled(deps, namespace, talk, &input).await?;
     Ok(Gathered {
         agent: talk.agent.clone(),
@@ -76,8 +94,8 @@ async fn gather(
         recent: turns.iter().rev().filter(|turn| turn.turn_id != talk.turn).map(snapshot).collect(),
         blocks,
         found,
-        pending: pending.iter().filter(|one| one.turn_id != talk.turn).cloned().collect(),
-        notes: asked.notes,
+        pending: pending.into_iter().filter(|one| one.turn_id != talk.turn).collect(),
+        notes,
     })
 }
 

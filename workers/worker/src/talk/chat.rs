@@ -2,7 +2,7 @@
 
 use domain::chat::{CallContext, ChatCall, ChatRequest, RequestClass};
 use domain::context::estimate_request;
-use domain::converse::{Assembly, Reply, Shown, Summary, message_id};
+use domain::converse::{Assembly, Checks, Over, Reply, Shown, Summary, message_id};
 use domain::effect::{Outcome, TalkCall};
 use domain::ports::{ConversationKey, LogQuery};
 use schemas::conversation::{LogKind, LogRow};
@@ -29,16 +29,18 @@ pub(super) struct Asked<'a> {
     pub summary: Option<&'a str>,
     /// Whether a context that is over its budget is made shorter instead.
     pub may_compact: bool,
+    /// What must hold for the model to be asked.
+    pub checks: &'a Checks,
 }
 
 pub(super) async fn chat(
     deps: &TalkDeps,
-    (namespace, session): (&Namespace, &SessionId),
+    place: (&Namespace, &SessionId),
     talk: &TalkCall,
     asked: Asked<'_>,
     cut: &Notify,
 ) -> Outcome {
-    match reply(deps, (namespace, session), talk, asked, cut).await.map(|reply| serde_json::to_value(&reply)) {
+    match reply(deps, place, talk, asked, cut).await.map(|reply| serde_json::to_value(&reply)) {
         Ok(Ok(value)) => Outcome::Ok(value),
         Ok(Err(error)) => failed(Code::Internal, error.to_string()),
         Err(outcome) => outcome,
@@ -53,20 +55,14 @@ async fn reply(
     cut: &Notify,
 ) -> Result<Reply, Outcome> {
     let number = asked.number;
+    let over = over(deps, namespace, asked.checks).await?;
     let rows = rows(deps, namespace, talk).await?;
     let assembly = assembly_of(&rows, talk)?;
     let newest = newest_summary(deps, namespace, talk, asked.summary).await?;
     let shown = Shown::of(&assembly, newest.as_ref(), &rows);
     let request = shown.request(asked.without_tools);
     let over_budget = tokens_over_budget(&assembly, &shown, &request, talk).filter(|_| asked.may_compact);
-    let context = CallContext {
-        conversation_id: talk.conversation.to_string(),
-        turn_id: talk.turn.to_string(),
-        agent: assembly.agent_name.clone(),
-        parent_turn_id: assembly.recent_turns.last().map(|turn| turn.turn_id.to_string()),
-        request_class: Some(RequestClass::Interactive),
-        metadata: [("session_id".to_owned(), json!(session))].into_iter().collect(),
-    };
+    let context = context(&assembly, talk, session);
     let messages = request.messages.clone();
     let call = ChatCall { id: format!("{}.{number}", talk.turn), target: assembly.target.clone(), request, context };
     let key = ConversationKey { namespace: namespace.clone(), conversation_id: talk.conversation.clone() };
@@ -76,6 +72,7 @@ async fn reply(
         failure: None,
         cut: None,
         record: None,
+        over,
         agent_name: assembly.agent_name,
         tools: assembly.tools,
         constraints: assembly.constraints,
@@ -83,7 +80,7 @@ async fn reply(
         messages,
         over_budget,
     };
-    if over_budget.is_some() {
+    if reply.over.is_some() || over_budget.is_some() {
         return Ok(reply);
     }
     tokio::select! {
@@ -98,6 +95,25 @@ async fn reply(
         () = cut.notified() => reply.cut = Some(sink.said()),
     }
     Ok(reply)
+}
+
+/// What only a clock and the store know of budgets.
+async fn over(deps: &TalkDeps, namespace: &Namespace, checks: &Checks) -> Result<Option<Over>, Outcome> {
+    let now_ms = deps.clock.now_ms();
+    let Some(budget) = deps.budgets.get(namespace) else { return Ok(checks.over(now_ms, None)) };
+    let spent = stored(|| deps.conversations.spent(namespace)).await?;
+    Ok(checks.over(now_ms, Some((budget, &spent))))
+}
+
+fn context(assembly: &Assembly, talk: &TalkCall, session: &SessionId) -> CallContext {
+    CallContext {
+        conversation_id: talk.conversation.to_string(),
+        turn_id: talk.turn.to_string(),
+        agent: assembly.agent_name.clone(),
+        parent_turn_id: assembly.recent_turns.last().map(|turn| turn.turn_id.to_string()),
+        request_class: Some(RequestClass::Interactive),
+        metadata: [("session_id".to_owned(), json!(session))].into_iter().collect(),
+    }
 }
 
 /// How large a request is that can, and should, be smaller.

@@ -18,7 +18,8 @@ use schemas::memory::{MemoryOwner, MemoryTier};
 use schemas::problem::Code;
 use serde_json::json;
 
-use super::{TalkDeps, stored};
+use super::hooks::{self, TurnPlace};
+use super::{TalkDeps, persona, stored};
 
 /// Memories that are shown because they fit the input.
 const FOUND_MAX: usize = 5;
@@ -68,9 +69,21 @@ async fn found(deps: &TalkDeps, owner: &MemoryOwner, talk: &TalkCall, input: &Me
 
 /// Notes what a completed turn was about. Failing never fails the turn.
 pub(super) async fn extract(deps: &TalkDeps, namespace: &Namespace, talk: &TalkCall) -> Outcome {
+    let turn = TurnPlace { deps, namespace, talk };
+    let hooks = match persona::of(deps, namespace, &talk.agent).await {
+        Ok(persona) => hooks::of(
+            persona.and_then(|body| body.memory_extraction_workflow_id).as_ref(),
+            "memory_extraction_workflow_id",
+        ),
+        Err(outcome) => Err(outcome),
+    };
+    let hooks = match hooks {
+        Ok(hooks) => hooks,
+        Err(outcome) => return outcome,
+    };
     let mut failure = None;
     for attempt in 1..=ATTEMPTS {
-        match tokio::time::timeout(TIMEOUT, remember(deps, namespace, talk)).await {
+        match tokio::time::timeout(TIMEOUT, hooks.extract(turn)).await {
             Ok(Ok(written)) => return Outcome::Ok(json!({ "written": written })),
             Ok(Err(failed)) => failure = Some(failed.to_string()),
             Err(_) => failure = Some("it took longer than 30 s".to_owned()),
@@ -84,7 +97,8 @@ pub(super) async fn extract(deps: &TalkDeps, namespace: &Namespace, talk: &TalkC
     Outcome::Failed(EffectFailure { code: Code::StepFailed, message, retriable: false, may_have_happened: true })
 }
 
-async fn remember(deps: &TalkDeps, namespace: &Namespace, talk: &TalkCall) -> Result<u32, Failure> {
+/// The built-in strategy.
+pub(super) async fn remember(deps: &TalkDeps, namespace: &Namespace, talk: &TalkCall) -> Result<u32, Failure> {
     let said = said(deps, namespace, talk).await?;
     let Some(text) = note(&said) else { return Ok(0) };
     let owner = MemoryOwner { namespace: namespace.clone(), agent_id: talk.agent.clone() };

@@ -41,6 +41,10 @@ pub(super) async fn resolve(
         None => (agent.to_string(), nobody(), false),
     };
     settings.apply_to(&mut persona);
+    if let Some(budget) = deps.budgets.get(namespace) {
+        let budgets = persona.constraints.budgets.get_or_insert_default();
+        *budgets = budgets.within(&budget.each);
+    }
     let wanted = settings.model_profile.clone().or_else(|| is_defined.then(|| persona.model_profile_id.to_string()));
     let (target, parameters, model_max_tokens) = find.model(wanted.as_deref()).await?;
     let mut ids: Vec<DefinitionId> = persona.tool_ids.clone();
@@ -55,6 +59,19 @@ pub(super) async fn resolve(
     let built_in: Vec<ResolvedTool> = tool::builtins().into_iter().filter(|tool| !named(&tool.tool.name)).collect();
     tools.extend(built_in);
     Ok(Resolved { name, persona, target, parameters, model_max_tokens, tools })
+}
+
+/// The persona of an agent; `None` if the agent is not defined.
+pub(super) async fn of(
+    deps: &TalkDeps,
+    namespace: &Namespace,
+    agent: &AgentId,
+) -> Result<Option<PersonaBody>, Outcome> {
+    let find = Find { deps, namespace };
+    match find.agent(agent).await? {
+        Some(defined) => Ok(Some(find.persona(&defined).await?)),
+        None => Ok(None),
+    }
 }
 
 /// For sessions whose agent is not defined.

@@ -5,10 +5,11 @@ use domain::failure::Failure;
 use domain::ports::{
     ConversationChange, ConversationQuery, Conversations, Inserted, LogQuery, Post, Posted, TurnQuery,
 };
+use domain::spending::Spent;
 use domain::talk::{apply, is_same, refusal};
-use schemas::conversation::{Conversation, LogRecord, LogRow, Participant, Turn, Visibility};
+use schemas::conversation::{Conversation, LogRecord, LogRow, Participant, Turn, TurnStatus, Visibility};
 use schemas::id::{ConversationId, Namespace, ParticipantId, TurnId};
-use schemas::limits::PARTICIPANTS_MAX;
+use schemas::limits::{OPEN_TURNS_MAX, PARTICIPANTS_MAX};
 
 use super::MemStore;
 
@@ -196,6 +197,21 @@ impl Conversations for MemStore {
 
     async fn turn(&self, namespace: &Namespace, id: &TurnId) -> Result<Option<Turn>, Failure> {
         Ok(self.transaction().turns.get(&(namespace.clone(), id.clone())).cloned())
+    }
+
+    async fn open_turns(&self, namespace: &Namespace, of: &[ConversationId]) -> Result<Vec<Turn>, Failure> {
+        let state = self.transaction();
+        let own = state.turns.iter().filter(|((at, _), _)| at == namespace).map(|(_, turn)| turn);
+        let open = own.filter(|turn| turn.status == TurnStatus::Active && of.contains(&turn.conversation_id));
+        Ok(open.take(OPEN_TURNS_MAX).cloned().collect())
+    }
+
+    async fn spent(&self, namespace: &Namespace) -> Result<Spent, Failure> {
+        let state = self.transaction();
+        let own = state.conversations.iter().filter(|((of, _), _)| of == namespace);
+        let mut spent = Spent::default();
+        own.flat_map(|(_, rec)| &rec.log).filter_map(|row| Spent::of(&row.record)).for_each(|one| spent.add(one));
+        Ok(spent)
     }
 
     async fn turns(&self, query: &TurnQuery) -> Result<Vec<Turn>, Failure> {

@@ -2,8 +2,8 @@
 
 use async_trait::async_trait;
 use domain::failure::Failure;
-use domain::ports::{Ended, Ending, OperationQuery, OperationRow, Operations};
-use domain::talk::{later, take};
+use domain::ports::{Ended, Ending, Hold, OperationQuery, OperationRow, Operations};
+use domain::talk::{deadline, later, take};
 use schemas::conversation::{Operation, OperationKind, OperationState};
 use schemas::id::{Namespace, OperationId};
 
@@ -15,13 +15,7 @@ fn row((namespace, _): &(Namespace, OperationId), operation: &Operation) -> Oper
 
 #[async_trait]
 impl Operations for MemStore {
-    async fn claim(
-        &self,
-        pool: &str,
-        claimant: &str,
-        grace_ms: u64,
-        limit: usize,
-    ) -> Result<Vec<OperationRow>, Failure> {
+    async fn claim(&self, pool: &str, claimant: &str, hold: Hold, limit: usize) -> Result<Vec<OperationRow>, Failure> {
         let now_ms = self.now_ms();
         let mut state = self.transaction();
         let is_due = |one: &Operation| {
@@ -34,11 +28,27 @@ impl Operations for MemStore {
         let mut claimed = Vec::new();
         for (_, place) in due {
             let Some(known) = state.operations.get_mut(&place) else { continue };
-            take(known, claimant, now_ms, grace_ms);
+            take(known, claimant, now_ms, hold);
             claimed.push(row(&place, known));
             known.state = OperationState::Running;
         }
         Ok(claimed)
+    }
+
+    async fn release(&self, pool: &str) -> Result<u64, Failure> {
+        let now_ms = self.now_ms();
+        let mut state = self.transaction();
+        let is_held = |one: &&mut Operation| {
+            one.kind == OperationKind::Task && one.state == OperationState::Running && one.pool == pool
+        };
+        let mut released = 0;
+        for known in state.operations.values_mut().filter(is_held) {
+            known.due_at_ms = now_ms;
+            known.until_ms = None;
+            known.claimed_by = None;
+            released += 1;
+        }
+        Ok(released)
     }
 
     async fn end(
@@ -80,7 +90,7 @@ impl Operations for MemStore {
         namespace: &Namespace,
         id: &OperationId,
         claimant: &str,
-        grace_ms: u64,
+        hold_ms: u64,
     ) -> Result<bool, Failure> {
         let now_ms = self.now_ms();
         let mut state = self.transaction();
@@ -88,7 +98,7 @@ impl Operations for MemStore {
         if known.state != OperationState::Running || known.claimed_by.as_deref() != Some(claimant) {
             return Ok(false);
         }
-        let until_ms = later(now_ms, known.timeout_ms.saturating_add(grace_ms));
+        let until_ms = later(now_ms, hold_ms);
         known.due_at_ms = until_ms;
         known.until_ms = Some(until_ms);
         Ok(true)
@@ -127,5 +137,15 @@ impl Operations for MemStore {
         let mut found: Vec<_> = state.operations.iter().filter(|(_, one)| is_over(one)).collect();
         found.sort_by_key(|(place, one)| (one.until_ms, (*place).clone()));
         Ok(found.into_iter().take(limit).map(|(place, one)| row(place, one)).collect())
+    }
+
+    async fn untaken(&self, limit: usize) -> Result<Vec<OperationRow>, Failure> {
+        let now_ms = self.now_ms();
+        let state = self.transaction();
+        let tasks = state.operations.iter().filter(|(_, one)| one.kind == OperationKind::Task);
+        let mut found: Vec<_> = tasks.filter_map(|(place, one)| Some((deadline(one)?, place, one))).collect();
+        found.retain(|(deadline_ms, ..)| *deadline_ms <= now_ms);
+        found.sort_by_key(|(deadline_ms, place, _)| (*deadline_ms, (*place).clone()));
+        Ok(found.into_iter().take(limit).map(|(_, place, one)| row(place, one)).collect())
     }
 }

@@ -5,6 +5,7 @@ use domain::failure::Failure;
 use domain::ports::{
     ConversationChange, ConversationQuery, Conversations, Inserted, LogQuery, Post, Posted, TurnQuery,
 };
+use domain::spending::Spent;
 use schemas::conversation::{Conversation, LogRecord, LogRow, Participant, Turn};
 use schemas::id::{ConversationId, Namespace, ParticipantId, TurnId};
 
@@ -91,5 +92,13 @@ impl<P: Conversations + ?Sized> Conversations for Unreliable<P> {
 
     async fn turns(&self, query: &TurnQuery) -> Result<Vec<Turn>, Failure> {
         self.faults.call(Port::Conversations, "conversations.turns", self.inner.turns(query)).await
+    }
+
+    async fn open_turns(&self, namespace: &Namespace, of: &[ConversationId]) -> Result<Vec<Turn>, Failure> {
+        self.faults.call(Port::Conversations, "conversations.open_turns", self.inner.open_turns(namespace, of)).await
+    }
+
+    async fn spent(&self, namespace: &Namespace) -> Result<Spent, Failure> {
+        self.faults.call(Port::Conversations, "conversations.spent", self.inner.spent(namespace)).await
     }
 }

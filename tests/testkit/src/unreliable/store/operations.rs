@@ -2,22 +2,20 @@
 
 use async_trait::async_trait;
 use domain::failure::Failure;
-use domain::ports::{Ended, Ending, OperationQuery, OperationRow, Operations};
+use domain::ports::{Ended, Ending, Hold, OperationQuery, OperationRow, Operations};
 use schemas::id::{Namespace, OperationId};
 
 use crate::unreliable::{Port, Unreliable};
 
 #[async_trait]
 impl<P: Operations + ?Sized> Operations for Unreliable<P> {
-    async fn claim(
-        &self,
-        pool: &str,
-        claimant: &str,
-        grace_ms: u64,
-        limit: usize,
-    ) -> Result<Vec<OperationRow>, Failure> {
-        let claimed = self.inner.claim(pool, claimant, grace_ms, limit);
+    async fn claim(&self, pool: &str, claimant: &str, hold: Hold, limit: usize) -> Result<Vec<OperationRow>, Failure> {
+        let claimed = self.inner.claim(pool, claimant, hold, limit);
         self.faults.call(Port::Operations, "operations.claim", claimed).await
+    }
+
+    async fn release(&self, pool: &str) -> Result<u64, Failure> {
+        self.faults.call(Port::Operations, "operations.release", self.inner.release(pool)).await
     }
 
     async fn end(
@@ -36,9 +34,9 @@ impl<P: Operations + ?Sized> Operations for Unreliable<P> {
         namespace: &Namespace,
         id: &OperationId,
         claimant: &str,
-        grace_ms: u64,
+        hold_ms: u64,
     ) -> Result<bool, Failure> {
-        let extended = self.inner.extend(namespace, id, claimant, grace_ms);
+        let extended = self.inner.extend(namespace, id, claimant, hold_ms);
         self.faults.call(Port::Operations, "operations.extend", extended).await
     }
 
@@ -53,5 +51,9 @@ impl<P: Operations + ?Sized> Operations for Unreliable<P> {
     async fn expired_approvals(&self, limit: usize) -> Result<Vec<OperationRow>, Failure> {
         let expired = self.inner.expired_approvals(limit);
         self.faults.call(Port::Operations, "operations.expired_approvals", expired).await
+    }
+
+    async fn untaken(&self, limit: usize) -> Result<Vec<OperationRow>, Failure> {
+        self.faults.call(Port::Operations, "operations.untaken", self.inner.untaken(limit)).await
     }
 }

@@ -158,6 +158,7 @@ fn operation(kind: OperationKind) -> Operation {
         max_attempts: 1,
         backoff_ms: 0,
         timeout_ms: 1_000,
+        wait_ms: None,
         is_async: false,
         created_at_ms: 0,
         due_at_ms: 0,

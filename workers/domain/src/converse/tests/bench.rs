@@ -1,7 +1,7 @@
 //! A session that converses, without a world: its state, its log, and everything it has caused.
 
 use schemas::conversation::{LogKind, LogRecord, LogRow, Operation, Turn};
-use schemas::definition::{AgentConstraints, EffectClass};
+use schemas::definition::{AgentConstraints, Budgets, EffectClass};
 use schemas::frame::{FrameIn, StepToken};
 use schemas::id::{ActionId, AgentId, ConversationId, Namespace, SessionId, SessionKey};
 use schemas::json::Json;
@@ -68,7 +68,7 @@ impl Bench {
             names: Vec::new(),
             tools: Vec::new(),
             constraints: AgentConstraints::default(),
-            limits: Limits { max_rounds: 20, max_tokens: None, max_cost: None, context: None },
+            limits: Limits { max_rounds: 20, budgets: Budgets::default(), context: None },
             history: Vec::new(),
             archive: Vec::new(),
             summarised: Vec::new(),
@@ -285,6 +285,7 @@ impl Bench {
             failure: None,
             cut: None,
             record: None,
+            over: None,
             agent_name: "Ada".to_owned(),
             tools: self.tools.clone(),
             constraints: self.constraints.clone(),

@@ -2,11 +2,14 @@
 
 use schemas::action::ActionType;
 use schemas::conversation::{OperationKind, OperationState, TurnPhase, TurnStatus};
+use schemas::definition::{Budgets, NamespaceBudget};
 use serde_json::json;
 
 use super::bench::Bench;
 use crate::chat::{ProviderCallRecord, Usage};
-use crate::effect::Outcome;
+use crate::converse::{Checks, Over, Scope, Span};
+use crate::effect::{Effect, Outcome, TalkWork};
+use crate::spending::Spent;
 
 #[test]
 fn a_delegate_gets_the_input_alone_and_answers_its_caller() {
@@ -129,7 +132,7 @@ fn an_agent_behind_an_approval_is_called_after_the_yes() {
 #[test]
 fn a_turn_over_its_budget_asks_and_does_not_fail() {
     let mut talk = Bench::new(json!({})).with_tool("look", json!({}));
-    talk.limits.max_tokens = Some(100);
+    talk.limits.budgets.max_tokens_per_turn = Some(100);
     talk.say("dig");
     talk.assemble();
     spend(&mut talk, 150);
@@ -145,7 +148,7 @@ fn a_turn_over_its_budget_asks_and_does_not_fail() {
 #[test]
 fn a_budget_that_is_denied_ends_the_turn() {
     let mut talk = Bench::new(json!({})).with_tool("look", json!({}));
-    talk.limits.max_tokens = Some(100);
+    talk.limits.budgets.max_tokens_per_turn = Some(100);
     talk.say("dig");
     talk.assemble();
     spend(&mut talk, 150);
@@ -153,6 +156,103 @@ fn a_budget_that_is_denied_ends_the_turn() {
     let ask = talk.operations.last().unwrap().operation_id.to_string();
     talk.result(&ask, json!({"approved": false}));
     assert_eq!(talk.turn(0).error.as_ref().unwrap().code, "budget_exhausted");
+}
+
+#[test]
+fn a_session_over_its_budget_asks_once_for_all_its_turns() {
+    let mut talk = Bench::new(json!({})).with_tool("look", json!({}));
+    talk.limits.budgets.max_tokens_per_session = Some(100);
+    talk.say("dig");
+    talk.assemble();
+    spend(&mut talk, 150);
+    talk.say("and here?");
+    talk.assemble();
+    talk.result("in-1.1.0", json!("found"));
+    let asks: Vec<_> = talk.operations.iter().filter(|one| one.kind == OperationKind::Approval).cloned().collect();
+    assert_eq!(asks.len(), 1, "{asks:?}");
+    let shown = asks[0].request.to_value();
+    assert_eq!((shown["scope"].clone(), shown["what"].clone()), (json!("session"), json!("tokens")));
+    assert!(talk.calls().is_empty(), "both wait");
+    // The turn that asked ends; the question is the other one's still.
+    let asker = asks[0].turn_id.to_string();
+    talk.guide(json!({"cancel_turn": asker}));
+    let ask = asks[0].operation_id.to_string();
+    let now = talk.operations.iter().find(|one| one.operation_id == asks[0].operation_id).unwrap();
+    assert_eq!(now.state, OperationState::Pending);
+    talk.result(&ask, json!({"approved": true}));
+    talk.reply("Here.", &[]);
+    assert_eq!(talk.turns.iter().filter(|turn| turn.status == TurnStatus::Completed).count(), 1);
+    talk.say("more?");
+    talk.assemble();
+    assert_eq!(talk.calls().len(), 2, "one more budget is allowed: a reply, and the extraction before it");
+}
+
+#[test]
+fn what_is_found_over_before_the_call_asks_and_the_call_is_made_after_the_yes() {
+    let mut talk = Bench::new(json!({}));
+    talk.say("dig");
+    talk.assemble();
+    let mut reply = talk.blank();
+    let over = Over { scope: Scope::Namespace, what: "cost".to_owned(), used: 2.0, limit: 1.5 };
+    reply.over = Some(over);
+    talk.answer("chat", Outcome::Ok(json!(reply)));
+    assert_eq!((talk.turn(0).phase, talk.turn(0).moves), (TurnPhase::WaitingApproval, 0));
+    let ask = talk.operations.last().unwrap().operation_id.to_string();
+    talk.result(&ask, json!({"approved": true}));
+    assert_eq!(talk.talk().raised.namespace, 1);
+    talk.reply("Here.", &[]);
+    assert_eq!(talk.turn(0).status, TurnStatus::Completed);
+}
+
+#[test]
+fn time_and_the_namespace_are_checked_with_a_clock_and_what_is_stored() {
+    let span = Span { scope: Scope::Turn, since_ms: 10_000, max_seconds: 5 };
+    let checks = Checks { spans: vec![span], raised: 1 };
+    assert_eq!(checks.over(14_999, None), None);
+    let late = checks.over(15_000, None).expect("late");
+    assert_eq!((late.scope, late.what.as_str()), (Scope::Turn, "seconds"));
+    let budget = NamespaceBudget { max_cost: Some(1.5), ..NamespaceBudget::default() };
+    let spent = |cost_nanos| Spent { tokens: 9, cost_nanos, calls: 1 };
+    assert_eq!(checks.over(0, Some((&budget, &spent(2_999_999_999)))), None, "it was raised once");
+    let over = checks.over(0, Some((&budget, &spent(3_000_000_000)))).expect("over");
+    assert_eq!((over.scope, over.what.as_str(), over.limit), (Scope::Namespace, "cost", 3.0));
+}
+
+#[test]
+fn time_counts_anew_from_the_yes() {
+    let mut talk = Bench::new(json!({}));
+    talk.limits.budgets.max_seconds_per_turn = Some(5);
+    talk.say("dig");
+    talk.assemble();
+    let since = |talk: &Bench| match talk.calls().remove(0).effect {
+        Effect::Talk(call) => match call.what {
+            TalkWork::Chat { checks, .. } => checks.spans[0].since_ms,
+            other => panic!("{other:?}"),
+        },
+        other => panic!("{other:?}"),
+    };
+    let begun = since(&talk);
+    let mut reply = talk.blank();
+    reply.over = Some(Over { scope: Scope::Turn, what: "seconds".to_owned(), used: 6.0, limit: 5.0 });
+    talk.answer("chat", Outcome::Ok(json!(reply)));
+    let ask = talk.operations.last().unwrap().operation_id.to_string();
+    talk.result(&ask, json!({"approved": true}));
+    assert_eq!((begun, talk.talk().lanes[0].since_ms, since(&talk)), (1_000, Some(1_000), 1_000));
+}
+
+#[test]
+fn deeper_than_the_budget_a_person_is_asked() {
+    let tool = json!({"target_type": "agent", "target_id": "developer"});
+    let mut talk = Bench::new(json!({"depth": 1})).with_tool("dev", tool);
+    talk.constraints.budgets = Some(Budgets { max_depth: Some(1), ..Budgets::default() });
+    talk.say("go");
+    talk.assemble();
+    talk.reply("", &[("c1", "dev", json!({"task": "x"}))]);
+    assert!(talk.follow_ups.is_empty());
+    assert_eq!(talk.turn(0).phase, TurnPhase::WaitingApproval);
+    let ask = talk.operations[0].operation_id.to_string();
+    talk.result(&ask, json!({"approved": true}));
+    assert_eq!(talk.follow_ups.len(), 2, "raised for this call");
 }
 
 /// A reply that costs so many tokens and calls a tool.

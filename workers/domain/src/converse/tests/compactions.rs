@@ -7,7 +7,7 @@ use super::bench::Bench;
 use crate::chat::{ChatRequest, Message, Part, Role};
 use crate::compact::{self, Entry};
 use crate::context::estimate_request;
-use crate::converse::{Context, Scope, Summary};
+use crate::converse::{Context, Extent, Summary};
 use crate::effect::{Effect, Outcome, TalkWork};
 
 /// Turns of 100 tokens and two messages each, before the one that begins. Two messages are summarised at a
@@ -231,7 +231,7 @@ fn the_replies_of_a_long_turn_are_summarised_with_their_results() {
     assert!(talk.is_over_budget());
     talk.compact(Ok("They looked."));
     let all = summaries(&talk);
-    assert!(!all.is_empty() && all.iter().all(|summary| summary.scope == Scope::Turn), "{all:?}");
+    assert!(!all.is_empty() && all.iter().all(|summary| summary.scope == Extent::Turn), "{all:?}");
     let upto = all.last().unwrap().upto;
     let request = talk.request();
     let text = format!("{:?}", request.messages);

@@ -114,3 +114,34 @@ fn an_answer_that_nobody_waits_for_changes_nothing() {
     assert!(talk.calls().is_empty() && !stale.is_empty());
     assert_eq!(talk.state, state);
 }
+
+#[test]
+fn who_was_looped_in_is_a_child_and_its_turn_is_cancelled_with_the_callers() {
+    let tool = json!({"target_type": "agent", "target_id": "architect", "invocation_mode": "loop_in"});
+    let dev = json!({"target_type": "agent", "target_id": "developer"});
+    let mut talk = Bench::new(json!({})).with_tool("arch", tool).with_tool("dev", dev);
+    talk.say("ask both");
+    talk.assemble();
+    talk.reply("", &[("c1", "arch", json!({"question": "how?"})), ("c2", "dev", json!({"task": "x"}))]);
+    let children: Vec<String> = talk.talk().children().iter().map(ToString::to_string).collect();
+    assert_eq!(children, ["in-1.1.1.s", "in-1.1.0.s"], "whoever works for it, however they were called");
+    talk.guide(json!({"cancel_turn": "in-1"}));
+    let [.., stop, cancel] = talk.follow_ups.as_slice() else { panic!("{:?}", talk.follow_ups) };
+    assert_eq!((stop.kind, stop.session_id.as_str()), (ActionType::Destroy, "in-1.1.1.s"));
+    assert_eq!((cancel.kind, cancel.session_id.as_str()), (ActionType::Interrupt, "in-1.1.0.s"));
+    assert_eq!(cancel.payload.to_value()["guidance"], json!({"cancel_turn": "in-1.1.0.t"}));
+    let children: Vec<String> = talk.talk().children().iter().map(ToString::to_string).collect();
+    assert_eq!(children, ["in-1.1.0.s"], "who joined stays");
+}
+
+#[test]
+fn a_turn_that_was_cancelled_before_its_input_ends_as_it_begins() {
+    let mut talk = Bench::new(json!({}));
+    talk.guide(json!({"cancel_turn": "t-7"}));
+    talk.input(json!({"text": "hello", "turn_id": "t-7"}));
+    let turn = talk.turn(0);
+    assert_eq!((turn.status, turn.cancelled), (TurnStatus::Failed, true));
+    assert!(talk.calls().is_empty() && talk.talk().cancelled.is_empty());
+    talk.input(json!({"text": "hello", "turn_id": "t-8"}));
+    assert_eq!(talk.turn(1).status, TurnStatus::Active);
+}

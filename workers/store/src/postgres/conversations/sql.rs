@@ -160,8 +160,19 @@ macro_rules! turns {
 }
 pub(super) const TURNS: [&str; 2] = [turns!(">", "ASC"), turns!("<", "DESC")];
 
+pub(super) const OPEN_TURNS: &str = "
+    SELECT t.body FROM unnest($2::text[]) AS j (conversation_id)
+    JOIN turns AS t ON t.namespace = $1 AND t.conversation_id = j.conversation_id AND t.status = 'active'
+    LIMIT $3";
+pub(super) const SPENT: &str = "
+    SELECT coalesce(sum(tokens), 0)::int8 AS tokens, coalesce(sum(cost_nanos), 0)::int8 AS cost_nanos,
+        coalesce(sum(calls), 0)::int8 AS calls
+    FROM spending WHERE namespace = $1";
+
 #[cfg(test)]
 pub(in super::super) const SQL: &[(&str, &str)] = &[
+    ("conversations::open_turns", OPEN_TURNS),
+    ("conversations::spent", SPENT),
     ("conversations::one", ONE),
     ("conversations::lock_one", LOCK_ONE),
     ("conversations::list", LIST),

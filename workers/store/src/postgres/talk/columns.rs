@@ -1,8 +1,13 @@
 //! What is added to conversations, as one array for each column, in the order of the statement's
 //! parameters.
 
+use std::collections::BTreeMap;
+
+use domain::spending::Spent;
 use schemas::conversation::{Conversation, Operation, Participant, Turn};
+use schemas::id::{Namespace, Shard};
 use schemas::json::Json;
+use schemas::limits::OPERATION_WAIT_MS_MAX;
 
 use super::super::pool::Statement;
 use super::super::rows::clean;
@@ -71,6 +76,15 @@ pub(super) fn ends(query: Statement, additions: &Additions<'_>) -> Statement {
     places(query, ends.keys().copied()).bind(ends.values().map(|end| whole(*end)).collect::<Vec<_>>())
 }
 
+pub(super) fn spent(query: Statement, sums: &BTreeMap<(&Namespace, Shard), Spent>) -> Statement {
+    query
+        .bind(list(sums.keys(), |(namespace, _)| namespace.as_str().to_owned()))
+        .bind(list(sums.keys(), |(_, shard)| i32::from(shard.0)))
+        .bind(list(sums.values(), |spent| whole(spent.tokens)))
+        .bind(list(sums.values(), |spent| whole(spent.cost_nanos)))
+        .bind(list(sums.values(), |spent| whole(spent.calls)))
+}
+
 pub(super) fn turns(query: Statement, additions: &Additions<'_>) -> Statement {
     let rows = || additions.turns.iter().map(|(_, turn)| *turn);
     query
@@ -102,6 +116,7 @@ pub(super) fn operations(query: Statement, additions: &Additions<'_>) -> Stateme
         .bind(list(rows(), |operation| operation.until_ms))
         .bind(list(rows(), |operation| operation.error.as_deref().map(text)))
         .bind(list(rows(), |operation: &Operation| Json::of(operation).as_str().to_owned()))
+        .bind(list(rows(), |operation| operation.wait_ms.map(|ms| whole(ms.min(OPERATION_WAIT_MS_MAX)))))
 }
 
 pub(super) fn ended(query: Statement, additions: &Additions<'_>) -> Statement {

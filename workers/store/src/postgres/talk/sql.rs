@@ -56,6 +56,12 @@ pub(super) const MOVE_ENDS: &str = "
     UPDATE conversations AS c SET last_offset = j.last_offset, updated_at_ms = greatest(c.updated_at_ms, $4::int8)
     FROM unnest($1::text[], $2::text[], $3::int8[]) AS j (namespace, conversation_id, last_offset)
     WHERE c.namespace = j.namespace AND c.conversation_id = j.conversation_id";
+/// Of one row, no two transactions are in here: whoever adds to it has its shard.
+pub(super) const SPEND: &str = "
+    INSERT INTO spending (namespace, shard, tokens, cost_nanos, calls)
+    SELECT * FROM unnest($1::text[], $2::int4[], $3::int8[], $4::int8[], $5::int8[])
+    ON CONFLICT (namespace, shard) DO UPDATE SET tokens = spending.tokens + excluded.tokens,
+        cost_nanos = spending.cost_nanos + excluded.cost_nanos, calls = spending.calls + excluded.calls";
 pub(super) const PUT_TURNS: &str = "
     INSERT INTO turns (namespace, turn_id, conversation_id, session_id, status, created_at_ms, body)
     SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::int8[], $7::text[])
@@ -65,9 +71,10 @@ pub(super) const PUT_TURNS: &str = "
 /// As `domain::talk::take_state` says.
 pub(super) const PUT_OPERATIONS: &str = "
     INSERT INTO operations (namespace, operation_id, conversation_id, session_id, turn_id, kind, pool, state, attempt,
-        timeout_ms, created_at_ms, due_at_ms, claimed_by, until_ms, error, body)
+        timeout_ms, created_at_ms, due_at_ms, claimed_by, until_ms, error, body, wait_ms)
     SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[],
-        $9::int8[], $10::int8[], $11::int8[], $12::int8[], $13::text[], $14::int8[], $15::text[], $16::text[])
+        $9::int8[], $10::int8[], $11::int8[], $12::int8[], $13::text[], $14::int8[], $15::text[], $16::text[],
+        $17::int8[])
     ON CONFLICT (namespace, operation_id) DO UPDATE SET state = excluded.state,
         error = coalesce(excluded.error, operations.error),
         claimed_by = CASE excluded.state WHEN 'running' THEN operations.claimed_by END,
@@ -91,6 +98,7 @@ pub(in super::super) const SQL: &[(&str, &str)] = &[
     ("talk::join", JOIN),
     ("talk::log", LOG),
     ("talk::move_ends", MOVE_ENDS),
+    ("talk::spend", SPEND),
     ("talk::put_turns", PUT_TURNS),
     ("talk::put_operations", PUT_OPERATIONS),
     ("talk::end_operations", END_OPERATIONS),

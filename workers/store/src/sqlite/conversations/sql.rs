@@ -166,8 +166,19 @@ pub(super) const TURNS_OPEN: [&str; 2] = [
     turns!("turns_open", " AND t.conversation_id = ?4 AND t.status = 'active'", "<", "DESC"),
 ];
 
+pub(super) const OPEN_TURNS: &str = "
+    SELECT t.body FROM json_each(?2) AS j CROSS JOIN turns AS t INDEXED BY turns_open
+        ON t.namespace = ?1 AND t.conversation_id = j.value AND t.status = 'active'
+    LIMIT ?3";
+pub(super) const SPENT: &str = "
+    SELECT coalesce(sum(tokens), 0) AS tokens, coalesce(sum(cost_nanos), 0) AS cost_nanos,
+        coalesce(sum(calls), 0) AS calls
+    FROM spending WHERE namespace = ?1";
+
 #[cfg(test)]
 pub(in super::super) const SQL: &[(&str, &str)] = &[
+    ("conversations::open_turns", OPEN_TURNS),
+    ("conversations::spent", SPENT),
     ("conversations::one", ONE),
     ("conversations::list", LIST),
     ("conversations::list_listed", LIST_LISTED),

@@ -3,6 +3,7 @@
 use schemas::conversation::Conversation;
 use schemas::id::Namespace;
 use schemas::json::Json;
+use schemas::limits::OPERATION_WAIT_MS_MAX;
 
 use super::super::pack::Pack;
 use crate::talking::Additions;
@@ -76,6 +77,18 @@ pub(super) fn ends(additions: &Additions<'_>, now_ms: i64) -> Pack {
     pack
 }
 
+pub(super) fn spent(additions: &Additions<'_>) -> Pack {
+    let whole = |count: u64| i64::try_from(count).unwrap_or(i64::MAX);
+    let mut pack = Pack::default();
+    for ((namespace, shard), spent) in additions.spent() {
+        pack.row(|row| {
+            row.id(namespace.as_str()).int(i64::from(shard.0));
+            row.int(whole(spent.tokens)).int(whole(spent.cost_nanos)).int(whole(spent.calls));
+        });
+    }
+    pack
+}
+
 pub(super) fn turns(additions: &Additions<'_>) -> Pack {
     let mut pack = Pack::default();
     for (namespace, turn) in &additions.turns {
@@ -97,6 +110,7 @@ pub(super) fn operations(additions: &Additions<'_>) -> Pack {
             row.id(operation.state.as_str()).int(i64::from(operation.attempt));
             row.int(i64::try_from(operation.timeout_ms).unwrap_or(i64::MAX));
             row.int(operation.created_at_ms).int(operation.due_at_ms).opt_int(operation.until_ms);
+            row.opt_int(operation.wait_ms.map(|ms| ms.min(OPERATION_WAIT_MS_MAX) as i64));
             row.text(&operation.pool).opt_text(operation.claimed_by.as_deref());
             row.opt_text(operation.error.as_deref()).text(Json::of(operation).as_str());
         });

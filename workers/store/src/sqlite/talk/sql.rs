@@ -44,6 +44,11 @@ pub(super) const MOVE_ENDS: &str = "
     UPDATE conversations SET last_offset = j.value->>2, updated_at_ms = max(updated_at_ms, j.value->>3)
     FROM json_each(?1) AS j
     WHERE conversations.namespace = j.value->>0 AND conversations.conversation_id = j.value->>1";
+pub(super) const SPEND: &str = "
+    INSERT INTO spending (namespace, shard, tokens, cost_nanos, calls)
+    SELECT value->>0, value->>1, value->>2, value->>3, value->>4 FROM json_each(?1) WHERE true
+    ON CONFLICT (namespace, shard) DO UPDATE SET tokens = spending.tokens + excluded.tokens,
+        cost_nanos = spending.cost_nanos + excluded.cost_nanos, calls = spending.calls + excluded.calls";
 pub(super) const PUT_TURNS: &str = "
     INSERT INTO turns (namespace, turn_id, conversation_id, session_id, status, created_at_ms, body)
     SELECT value->>0, value->>1, value->>2, value->>3, value->>4, value->>5,
@@ -55,11 +60,11 @@ pub(super) const PUT_TURNS: &str = "
 /// As `domain::talk::take_state` says.
 pub(super) const PUT_OPERATIONS: &str = "
     INSERT INTO operations (namespace, operation_id, conversation_id, session_id, turn_id, kind, state, attempt,
-        timeout_ms, created_at_ms, due_at_ms, until_ms, pool, claimed_by, error, body)
+        timeout_ms, created_at_ms, due_at_ms, until_ms, wait_ms, pool, claimed_by, error, body)
     SELECT value->>0, value->>1, value->>2, value->>3, value->>4, value->>5, value->>6, value->>7, value->>8,
-        value->>9, value->>10, value->>11, cast(substr(?2, value->>12, value->>13) AS TEXT),
-        cast(substr(?2, value->>14, value->>15) AS TEXT), cast(substr(?2, value->>16, value->>17) AS TEXT),
-        cast(substr(?2, value->>18, value->>19) AS TEXT)
+        value->>9, value->>10, value->>11, value->>12, cast(substr(?2, value->>13, value->>14) AS TEXT),
+        cast(substr(?2, value->>15, value->>16) AS TEXT), cast(substr(?2, value->>17, value->>18) AS TEXT),
+        cast(substr(?2, value->>19, value->>20) AS TEXT)
     FROM json_each(?1) WHERE true
     ON CONFLICT (namespace, operation_id) DO UPDATE SET state = excluded.state,
         error = coalesce(excluded.error, operations.error),
@@ -82,6 +87,7 @@ pub(in super::super) const SQL: &[(&str, &str)] = &[
     ("talk::join", JOIN),
     ("talk::log", LOG),
     ("talk::move_ends", MOVE_ENDS),
+    ("talk::spend", SPEND),
     ("talk::put_turns", PUT_TURNS),
     ("talk::put_operations", PUT_OPERATIONS),
     ("talk::end_operations", END_OPERATIONS),

@@ -1,0 +1,18 @@
+-- How long a task may wait for somebody's worker; without it, for ever: the fleet's own executors take it.
+ALTER TABLE operations ADD COLUMN wait_ms INTEGER;
+
+-- When a wait is over, as `domain::talk::deadline` says.
+CREATE INDEX operations_waiting ON operations
+    ((CASE state WHEN 'pending' THEN created_at_ms ELSE due_at_ms END) + wait_ms, namespace, operation_id)
+    WHERE kind = 'task' AND state IN ('pending', 'running') AND wait_ms IS NOT NULL;
+
+-- What calls of models have used. By shard: a commit adds to it under its shard's lock, so that sessions
+-- of other shards do not wait for it. Costs are billionths, which add up without rounding.
+CREATE TABLE spending (
+    namespace  TEXT    NOT NULL,
+    shard      INTEGER NOT NULL,
+    tokens     INTEGER NOT NULL,
+    cost_nanos INTEGER NOT NULL,
+    calls      INTEGER NOT NULL,
+    PRIMARY KEY (namespace, shard)
+) STRICT, WITHOUT ROWID;

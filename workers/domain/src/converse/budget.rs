@@ -1,0 +1,211 @@
+//! Budgets of a turn, of its session and of its namespace. What is over is found out before the model
+//! is asked; then a person is asked whether it may go on, and no turn fails for it.
+
+use schemas::conversation::{ApprovalRequest, OperationKind, OperationState, TurnError, TurnPhase, TurnUsage};
+use schemas::definition::{Budgets, NamespaceBudget};
+use schemas::id::TurnId;
+use schemas::json::Json;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+use super::apply::{Applying, stub};
+use super::decision::TurnDecision;
+use super::ids;
+use super::open::question;
+use super::state::{Approved, Lane, Open, Stage, TalkState};
+use crate::spending::Spent;
+
+/// How long a person has to allow more than a budget.
+pub(super) const ASKS_MS: u64 = 24 * 3_600 * 1_000;
+const TOOL: &str = "budget";
+
+/// Whose budget it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Scope {
+    Turn,
+    Session,
+    Namespace,
+}
+
+/// A budget that is used up.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Over {
+    pub scope: Scope,
+    /// `tokens`, `cost`, `moves` or `seconds`.
+    pub what: String,
+    pub used: f64,
+    pub limit: f64,
+}
+
+/// A bound on the time since something, in seconds; whoever has a clock checks it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Span {
+    pub scope: Scope,
+    pub since_ms: i64,
+    pub max_seconds: u64,
+}
+
+/// What is checked beside the state, before a model is asked.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Checks {
+    pub spans: Vec<Span>,
+    /// How often the namespace's budget was raised for this session.
+    pub raised: u32,
+}
+
+impl Checks {
+    /// Whether the model is not to be asked now.
+    pub fn over(&self, now_ms: i64, budget: Option<(&NamespaceBudget, &Spent)>) -> Option<Over> {
+        let seconds = |span: &Span| now_ms.saturating_sub(span.since_ms).max(0) as f64 / 1_000.0;
+        let late = self.spans.iter().find(|span| seconds(span) >= span.max_seconds as f64);
+        let late = late.map(|span| over(span.scope, "seconds", seconds(span), span.max_seconds as f64));
+        late.or_else(|| {
+            let (budget, spent) = budget?;
+            let bounds = [
+                ("tokens", spent.tokens as f64, budget.max_tokens.map(|max| max as f64)),
+                ("cost", spent.cost(), budget.max_cost),
+                ("moves", spent.calls as f64, budget.max_moves.map(|max| max as f64)),
+            ];
+            exceeded(Scope::Namespace, self.raised, bounds)
+        })
+    }
+}
+
+fn over(scope: Scope, what: &str, used: f64, limit: f64) -> Over {
+    Over { scope, what: what.to_owned(), used, limit }
+}
+
+/// Every yes allows the whole budget once more.
+fn exceeded(scope: Scope, raised: u32, bounds: [(&str, f64, Option<f64>); 3]) -> Option<Over> {
+    let times = f64::from(raised) + 1.0;
+    let mut limited = bounds.into_iter().filter_map(|(what, used, max)| Some((what, used, max? * times)));
+    limited.find(|(_, used, limit)| used >= limit).map(|(what, used, limit)| over(scope, what, used, limit))
+}
+
+fn bounds(
+    used: &TurnUsage,
+    moves: f64,
+    max: (Option<u64>, Option<f64>, Option<u64>),
+) -> [(&'static str, f64, Option<f64>); 3] {
+    let tokens = (used.input_tokens + used.output_tokens) as f64;
+    [
+        ("tokens", tokens, max.0.map(|max| max as f64)),
+        ("cost", used.cost, max.1),
+        ("moves", moves, max.2.map(|max| max as f64)),
+    ]
+}
+
+/// What the state alone tells.
+fn known_over(lane: &Lane, state: &TalkState) -> Option<Over> {
+    let budgets = &lane.limits.as_ref()?.budgets;
+    let turn = bounds(&lane.turn.usage, 0.0, (budgets.max_tokens_per_turn, budgets.max_cost_per_turn, None));
+    let of_session = (budgets.max_tokens_per_session, budgets.max_cost_per_session, budgets.max_moves_per_session);
+    let session = bounds(&state.used, state.moves as f64, of_session);
+    exceeded(Scope::Turn, lane.allowance.saturating_sub(1), turn)
+        .or_else(|| exceeded(Scope::Session, state.raised.session, session))
+}
+
+/// What the call of a lane's model is checked by.
+pub(super) fn checks(lane: &Lane, state: &TalkState) -> Checks {
+    let none = Budgets::default();
+    let budgets = lane.limits.as_ref().map_or(&none, |limits| &limits.budgets);
+    let span = |scope, since_ms, max: Option<u64>| max.map(|max_seconds| Span { scope, since_ms, max_seconds });
+    let turn_ms = lane.since_ms.unwrap_or(lane.turn.created_at_ms);
+    let session_ms = state.raised.session_since_ms.or(state.since_ms).unwrap_or(turn_ms);
+    let spans = [
+        span(Scope::Turn, turn_ms, budgets.max_seconds_per_turn),
+        span(Scope::Session, session_ms, budgets.max_seconds_per_session),
+    ];
+    Checks { spans: spans.into_iter().flatten().collect(), raised: state.raised.namespace }
+}
+
+/// Turns that would go on over a budget ask first.
+pub(super) fn guard(step: &mut Applying) {
+    let thinking = step.state.lanes.iter().filter(|lane| lane.stage == Stage::Think);
+    let over = thinking.filter_map(|lane| Some((lane.turn.turn_id.clone(), known_over(lane, &step.state)?)));
+    for (turn_id, over) in over.collect::<Vec<_>>() {
+        ask(step, &turn_id, &over);
+    }
+}
+
+/// Asks a person. Turns of one session that meet the same bound share one question.
+pub(super) fn ask(step: &mut Applying, turn_id: &TurnId, over: &Over) {
+    let shared = Some(Approved::Budget { scope: over.scope }).filter(|_| over.scope != Scope::Turn);
+    let opens = || step.state.lanes.iter().flat_map(|lane| &lane.open);
+    let asked = shared.and_then(|wanted| opens().find(|open| open.approved.as_ref() == Some(&wanted)).cloned());
+    if let Some(open) = asked {
+        if let Some(lane) = step.state.lane_mut(turn_id) {
+            lane.open.push(open);
+        }
+    } else {
+        step.state.asked += 1;
+        let decision = new_question(step.state.asked, turn_id, over);
+        step.apply(vec![decision]);
+    }
+    let phase = TurnPhase::WaitingApproval;
+    step.apply(vec![TurnDecision::MarkWaiting { turn_id: turn_id.clone(), phase }]);
+}
+
+fn new_question(number: u64, turn_id: &TurnId, over: &Over) -> TurnDecision {
+    let id = ids::operation_id(turn_id.as_str(), &format!("budget.{number}"));
+    let mut asked = stub(turn_id, &id, OperationKind::Approval, OperationState::Pending);
+    asked.tool = TOOL.to_owned();
+    asked.request = Json::of(&json!({"target_type": TOOL, "scope": over.scope, "what": over.what,
+                                     "used": over.used, "limit": over.limit}));
+    let arguments_hash = crate::tool::arguments_hash(TOOL, &json!([turn_id, number, over]));
+    let operation = question(&asked, ApprovalRequest { arguments_hash, expires_ms: ASKS_MS, default_approve: false });
+    let open = Open {
+        operation_id: operation.operation_id.clone(),
+        call_id: TOOL.to_owned(),
+        tool: TOOL.to_owned(),
+        kind: OperationKind::Approval,
+        is_async: false,
+        child: None,
+        approved: Some(Approved::Budget { scope: over.scope }),
+    };
+    TurnDecision::AskApproval { turn_id: turn_id.clone(), operation: Box::new(operation), open: Box::new(open) }
+}
+
+/// A person has answered at `at_ms`: all turns that wait for it go on, or end.
+pub(super) fn answered(step: &mut Applying, asked: &Open, scope: Scope, is_yes: bool, at_ms: i64) {
+    let is_this = |open: &Open| open.operation_id == asked.operation_id;
+    let waiting = step.state.lanes.iter_mut().filter(|lane| lane.open.iter().any(is_this));
+    let mut turns = Vec::new();
+    for lane in waiting {
+        lane.open.retain(|open| !is_this(open));
+        if is_yes && scope == Scope::Turn {
+            lane.allowance += 1;
+            lane.since_ms = Some(at_ms);
+        }
+        turns.push(lane.turn.turn_id.clone());
+    }
+    let raised = &mut step.state.raised;
+    match scope {
+        Scope::Session if is_yes => {
+            raised.session += 1;
+            raised.session_since_ms = Some(at_ms);
+        }
+        Scope::Namespace if is_yes => raised.namespace += 1,
+        _ => {}
+    }
+    let decided = turns.into_iter().map(|turn_id| match is_yes {
+        true => TurnDecision::ResumeFromTool { turn_id },
+        false => TurnDecision::FailTurn { turn_id, error: exhausted(scope), cancelled: false },
+    });
+    step.apply(decided.collect());
+}
+
+fn exhausted(scope: Scope) -> TurnError {
+    let whose = match scope {
+        Scope::Turn => "the turn",
+        Scope::Session => "the session",
+        Scope::Namespace => "the namespace",
+    };
+    TurnError {
+        code: "budget_exhausted".to_owned(),
+        message: format!("{whose} has used its budget and was not allowed more"),
+        provider: None,
+        raw: None,
+    }
+}
