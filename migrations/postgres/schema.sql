@@ -182,12 +182,18 @@ TABLE operations WITH (fillfactor=80, autovacuum_vacuum_scale_factor=0.05, autov
   until_ms bigint
   error text
   body text NOT NULL
+  wait_ms bigint
   PRIMARY KEY (namespace, operation_id)
   CREATE INDEX approvals_due ON operations USING btree (until_ms, namespace, operation_id) WHERE ((kind = 'approval'::text) AND (state = 'pending'::text))
   CREATE INDEX operations_due ON operations USING btree (pool, due_at_ms, namespace, operation_id) WHERE ((kind = 'task'::text) AND (state = ANY (ARRAY['pending'::text, 'running'::text])))
   CREATE INDEX operations_newest ON operations USING btree (namespace, created_at_ms, operation_id)
   CREATE INDEX operations_of_conversation ON operations USING btree (namespace, conversation_id, created_at_ms, operation_id)
   CREATE INDEX operations_of_turn ON operations USING btree (namespace, turn_id, created_at_ms, operation_id)
+  CREATE INDEX operations_waiting ON operations USING btree (((
+CASE state
+    WHEN 'pending'::text THEN created_at_ms
+    ELSE due_at_ms
+END + wait_ms)), namespace, operation_id) WHERE ((kind = 'task'::text) AND (state = ANY (ARRAY['pending'::text, 'running'::text])) AND (wait_ms IS NOT NULL))
 TABLE roles WITH (fillfactor=50)
   role text COLLATE "C" NOT NULL
   owner text COLLATE "C"
@@ -228,6 +234,13 @@ TABLE shards WITH (fillfactor=10, autovacuum_vacuum_threshold=1000, autovacuum_v
   archived_seq bigint NOT NULL DEFAULT 0
   CHECK ((archived_seq <= seq))
   PRIMARY KEY (shard)
+TABLE spending WITH (fillfactor=80, autovacuum_vacuum_scale_factor=0.05)
+  namespace text COLLATE "C" NOT NULL
+  shard integer NOT NULL
+  tokens bigint NOT NULL
+  cost_nanos bigint NOT NULL
+  calls bigint NOT NULL
+  PRIMARY KEY (namespace, shard)
 TABLE tokens
   namespace text COLLATE "C" NOT NULL
   name text COLLATE "C" NOT NULL

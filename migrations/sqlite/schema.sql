@@ -178,7 +178,7 @@ CREATE TABLE operations (
     claimed_by      TEXT,
     until_ms        INTEGER,
     error           TEXT,
-    body            TEXT    NOT NULL,
+    body            TEXT    NOT NULL, wait_ms INTEGER,
     PRIMARY KEY (namespace, operation_id)
 ) STRICT;
 
@@ -223,6 +223,15 @@ CREATE TABLE shards (
     seq            INTEGER NOT NULL DEFAULT 0,
     archived_seq   INTEGER NOT NULL DEFAULT 0 CHECK (archived_seq <= seq)
 ) STRICT;
+
+CREATE TABLE spending (
+    namespace  TEXT    NOT NULL,
+    shard      INTEGER NOT NULL,
+    tokens     INTEGER NOT NULL,
+    cost_nanos INTEGER NOT NULL,
+    calls      INTEGER NOT NULL,
+    PRIMARY KEY (namespace, shard)
+) STRICT, WITHOUT ROWID;
 
 CREATE TABLE tokens (
     namespace TEXT NOT NULL,
@@ -299,6 +308,10 @@ CREATE INDEX operations_newest ON operations (namespace, created_at_ms, operatio
 CREATE INDEX operations_of_conversation ON operations (namespace, conversation_id, created_at_ms, operation_id);
 
 CREATE INDEX operations_of_turn ON operations (namespace, turn_id, created_at_ms, operation_id);
+
+CREATE INDEX operations_waiting ON operations
+    ((CASE state WHEN 'pending' THEN created_at_ms ELSE due_at_ms END) + wait_ms, namespace, operation_id)
+    WHERE kind = 'task' AND state IN ('pending', 'running') AND wait_ms IS NOT NULL;
 
 CREATE UNIQUE INDEX participants_now
     ON conversation_participants

@@ -147,3 +147,22 @@ async fn a_claim_is_extended_while_its_holder_lives() {
     second.drain().await;
     third.drain().await;
 }
+
+#[tokio::test(start_paused = true)]
+async fn work_of_a_dead_executor_does_not_wait_for_its_timeout() {
+    let slow = Say { after_ms: 40_000, outcome: Ok(json!(1)) };
+    let place = Place::new(Tools::that_say(vec![slow, ok()])).await;
+    place.dispatch(vec![Operation { timeout_ms: 60_000, ..task("o1", EffectClass::Idempotent) }]).await;
+    let (first, second) = (place.executor("e1"), place.executor("e2"));
+    sleep(Duration::from_millis(20_000)).await;
+    assert_eq!(place.tools.performed("o1"), 1, "its claim, far shorter than the work, was extended all the while");
+    let begun = Instant::now();
+    for executor in [first, second] {
+        executor.kill();
+    }
+    let third = place.executor("e3");
+    assert_eq!(place.until_ended("o1").await["success"], true);
+    assert!(begun.elapsed() < Duration::from_secs(2), "{:?}", begun.elapsed());
+    assert_eq!((place.tools.performed("o1"), place.results().await), (2, 1));
+    third.drain().await;
+}

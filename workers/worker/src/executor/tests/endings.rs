@@ -106,3 +106,29 @@ async fn approvals_get_their_default_when_their_time_has_come() {
     executor.drain().await;
     assert_eq!(place.results().await, 2);
 }
+
+#[tokio::test(start_paused = true)]
+async fn work_of_others_that_nobody_takes_ends_with_timeout() {
+    let place = Place::new(Tools::default()).await;
+    let theirs = |id| Operation {
+        pool: "default:python".to_owned(),
+        wait_ms: Some(5_000),
+        ..task(id, EffectClass::AtMostOnce)
+    };
+    place.dispatch(vec![theirs("o-late"), theirs("o-held")]).await;
+    let hold = domain::ports::Hold::Attempt(3_600_000);
+    place.ports.operations.claim("default:python", "external:w", hold, 1).await.expect("a claim");
+    let executors = [place.executor("e1"), place.executor("e2")];
+    sleep(Duration::from_millis(4_500)).await;
+    assert_eq!(place.results().await, 0, "not yet");
+    sleep(Duration::from_millis(2_000)).await;
+    let states = [place.ports.work_state("o-late").await, place.ports.work_state("o-held").await];
+    assert!(states.contains(&OperationState::Failed) && states.contains(&OperationState::Running), "{states:?}");
+    let late = if states[0] == OperationState::Failed { "o-late" } else { "o-held" };
+    let told = place.result(late).await;
+    assert_eq!((told["error"]["code"].clone(), told["error"]["retriable"].clone()), (json!("TIMEOUT"), json!(true)));
+    assert_eq!((place.results().await, place.tools.performed(late)), (1, 0));
+    for executor in executors {
+        executor.drain().await;
+    }
+}
