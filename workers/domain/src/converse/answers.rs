@@ -171,9 +171,6 @@ fn count(step: &mut Applying, turn: &TurnId, acted: &reply::Acted) {
     if !acted.compacts.is_empty() {
         lane.compaction = Some(Compacting { calls: acted.compacts.clone(), ..Compacting::default() });
     }
-    step.state.moves += u64::from(acted.record.is_some());
-    let Some(lane) = step.state.lane_mut(turn) else { return };
-    moniker::add(&mut lane.turn.usage, used);
     lane.turn.moves += u32::from(acted.record.is_some());
     lane.rounds += u32::from(acted.is_round);
     lane.declined = acted.is_declined;

@@ -9,7 +9,7 @@ use schemas::session::SessionSpec;
 use serde_json::{Value, json};
 
 use super::answers::{self, ASSEMBLE, CHAT, COMPACT, EXTRACT, key};
-use super::apply::{Applying, stub};
+use super::apply::Applying;
 use super::budget;
 use super::decision::TurnDecision;
 use super::settings::{self, Settings};

@@ -4,7 +4,7 @@ use schemas::conversation::{LogKind, LogRow};
 use schemas::id::{ConversationId, TurnId};
 
 use super::assembly::{Assembly, Context};
-use super::summary::{Scope, Summary};
+use super::summary::{Extent, Summary};
 use super::transcript::replies;
 use crate::chat::{ChatRequest, Message, ToolChoice};
 use crate::compact::{Batch, Entry, Job, Piece, old};
@@ -22,7 +22,7 @@ pub struct Shown<'a> {
 
 /// What is summarised next.
 pub struct Due {
-    pub scope: Scope,
+    pub scope: Extent,
     /// How far the summary goes that there is.
     pub upto: u64,
     subject: String,
@@ -39,7 +39,7 @@ impl<'a> Shown<'a> {
         Self {
             assembly,
             newest,
-            turn_summary: summaries.find(|summary| summary.scope == Scope::Turn),
+            turn_summary: summaries.find(|summary| summary.scope == Extent::Turn),
             replies: replies(rows),
         }
     }
@@ -109,7 +109,7 @@ impl<'a> Shown<'a> {
         let mut messages: Vec<Entry> = entries.collect();
         messages.truncate(old(&messages, keep));
         let batches = self.newest.map(|summary| summary.batches.clone()).unwrap_or_default();
-        Due { scope: Scope::Conversation, upto, subject: conversation.to_string(), messages, batches }
+        Due { scope: Extent::Conversation, upto, subject: conversation.to_string(), messages, batches }
     }
 
     /// The last reply stays, whatever it brought: the model has not seen its results yet.
@@ -120,7 +120,7 @@ impl<'a> Shown<'a> {
         messages.truncate(old(&messages, keep).min(before_last));
         let summary = self.turn_summary.clone();
         let (upto, batches) = summary.map_or((0, Vec::new()), |summary| (summary.upto, summary.batches));
-        Due { scope: Scope::Turn, upto, subject: turn.to_string(), messages, batches }
+        Due { scope: Extent::Turn, upto, subject: turn.to_string(), messages, batches }
     }
 }
 
