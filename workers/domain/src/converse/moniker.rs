@@ -184,10 +184,10 @@ fn settle(step: &mut Applying, ended: &super::state::Ended, at_ms: i64) {
         add(&mut lane.turn.usage, used);
         add(&mut step.state.used, used);
     }
-    if let Some(lane) = step.state.lane_mut(&turn) {
-        if !open.is_async || settled.result.is_none() {
-            lane.open.retain(|other| other.operation_id != open.operation_id);
-        }
+    if let Some(lane) = step.state.lane_mut(&turn)
+        && (!open.is_async || settled.result.is_none())
+    {
+        lane.open.retain(|other| other.operation_id != open.operation_id);
     }
     step.apply(settled.decisions);
 }

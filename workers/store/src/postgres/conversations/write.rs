@@ -63,7 +63,8 @@ impl Create<'_> {
         };
         let home = (self.namespace.clone(), new.conversation_id.clone());
         let mut forums = HashMap::from([(home.clone(), Forum::of(&new))]);
-        let said: Vec<Said<'_>> = self.messages.iter().map(|record| Said { place: home.clone(), record }).collect();
+        let said: Vec<Said<'_>> =
+            self.messages.iter().map(|record| Said { place: home.clone(), record, shard: None }).collect();
         let joined = self.participants.iter().map(|one| Joined {
             place: home.clone(),
             opened_at_ms: now_ms,

@@ -45,7 +45,7 @@ pub(super) async fn create(
     };
     let home = (namespace.clone(), new.conversation_id.clone());
     let mut forums = HashMap::from([(home.clone(), Forum::of(&new))]);
-    let said: Vec<Said<'_>> = messages.iter().map(|record| Said { place: home.clone(), record }).collect();
+    let said: Vec<Said<'_>> = messages.iter().map(|record| Said { place: home.clone(), record, shard: None }).collect();
     let joined = participants.iter().map(|one| Joined {
         place: home.clone(),
         opened_at_ms: now_ms,
