@@ -282,4 +282,21 @@ proptest! {
         let backwards: Vec<Row<'_>> = rows.into_iter().rev().collect();
         prop_assert_eq!(found, ranked(&query, &backwards), "the order of rows does not matter");
     }
+
+    #[test]
+    fn a_union_is_what_a_journal_would_say(ops in proptest::collection::vec((0u8..4, any::<bool>(), any::<bool>()), 0..40)) {
+        // Versions of a memory count up; each is archived or still fresh; the newest one counts.
+        let mut versions = [0u64; 4];
+        let (mut fresh, mut archived, mut truth) = (Vec::new(), Vec::new(), std::collections::BTreeMap::new());
+        for (which, deletes, is_fresh) in ops {
+            versions[usize::from(which)] += 1;
+            let (name, version) = (id(&format!("m{which}")), versions[usize::from(which)]);
+            let row = (!deletes).then_some(version);
+            truth.insert(name.clone(), row);
+            let log = if is_fresh { &mut fresh } else { &mut archived };
+            log.push(Versioned { id: name, version, row });
+        }
+        let wanted: Vec<_> = truth.into_iter().filter_map(|(id, row)| Some((id, row?))).collect();
+        prop_assert_eq!(union(fresh, archived), wanted);
+    }
 }

@@ -110,11 +110,8 @@ async fn approvals_get_their_default_when_their_time_has_come() {
 #[tokio::test(start_paused = true)]
 async fn work_of_others_that_nobody_takes_ends_with_timeout() {
     let place = Place::new(Tools::default()).await;
-    let theirs = |id| Operation {
-        pool: "default:python".to_owned(),
-        wait_ms: Some(5_000),
-        ..task(id, EffectClass::AtMostOnce)
-    };
+    let theirs =
+        |id| Operation { pool: "default:python".to_owned(), wait_ms: Some(5_000), ..task(id, EffectClass::AtMostOnce) };
     place.dispatch(vec![theirs("o-late"), theirs("o-held")]).await;
     let hold = domain::ports::Hold::Attempt(3_600_000);
     place.ports.operations.claim("default:python", "external:w", hold, 1).await.expect("a claim");
