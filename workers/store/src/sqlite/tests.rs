@@ -60,7 +60,9 @@ async fn ports() -> Ports {
     let clock = Skipping::default();
     let options = OpenOptions { clock: Arc::new(clock.clone()), ..options(SHARDS) };
     let store = SqliteStore::open(&directory.path().join("store.db"), options).await.expect("the store opens");
-    let skip = move |ms: u64| drop(clock.0.fetch_add(i64::try_from(ms).expect("a short time"), Ordering::Relaxed));
+    let skip = move |ms: u64| {
+        clock.0.fetch_add(i64::try_from(ms).expect("a short time"), Ordering::Relaxed);
+    };
     Ports { skip: Some(Arc::new(skip)), guard: Some(Arc::new(directory)), ..Ports::of(store) }
 }
 

@@ -125,8 +125,9 @@ async fn the_whole_family_of_a_server_ends_with_it() {
     );
     let actions = with(shell(&script));
     let opened = tokio::task::spawn_blocking(move || std::fs::File::open(pipe));
+    let call = tool("x", json!({}));
     let mut held = tokio::select! {
-        answer = actions.run(&tool("x", json!({}))) => panic!("it does not answer: {answer:?}"),
+        answer = actions.run(&call) => panic!("it does not answer: {answer:?}"),
         opened = tokio::time::timeout(WAIT_MAX, opened) => opened.expect("the grandchild runs").unwrap().expect("a pipe"),
     };
     drop(actions);
