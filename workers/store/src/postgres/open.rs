@@ -31,7 +31,7 @@ pub(crate) const MIGRATIONS: Migrations = Migrations(&[
     (3, "definitions", include_str!("../../../../migrations/postgres/0003_definitions.sql")),
     (4, "conversations", include_str!("../../../../migrations/postgres/0004_conversations.sql")),
     (5, "memories", include_str!("../../../../migrations/postgres/0005_memories.sql")),
-    (7, "limits", include_str!("../../../../migrations/postgres/0007_limits.sql")),
+    (6, "limits", include_str!("../../../../migrations/postgres/0006_limits.sql")),
 ]);
 
 const SELECT_VERSION: &str = "

@@ -58,18 +58,18 @@ async fn other_schema_versions_are_refused() {
     .await;
     for create in [true, false] {
         let error = refused(&url, OpenOptions { create, ..options(SHARDS) }).await;
-        assert!(matches!(error, OpenError::NewerSchema { found: 99, known: 5, .. }), "{error}");
+        assert!(matches!(error, OpenError::NewerSchema { found: 99, known: 6, .. }), "{error}");
         assert!(!error.may_pass());
     }
     execute(
         &url,
         "DELETE FROM _sqlx_migrations WHERE version >= 2; DROP TABLE roles, definitions, definition_versions, \
          memories, blobs, conversations, conversation_tags, conversation_participants, conversation_log, turns, \
-         operations",
+         operations, spending",
     )
     .await;
     let error = refused(&url, check(None)).await;
-    assert!(matches!(error, OpenError::OlderSchema { found: 1, known: 5, .. }), "{error}");
+    assert!(matches!(error, OpenError::OlderSchema { found: 1, known: 6, .. }), "{error}");
     assert!(error.may_pass() && error.to_string().contains("stepfleet migrate"), "{error}");
     open(&url).await.close().await;
     execute(&url, "UPDATE _sqlx_migrations SET checksum = '\\x00' WHERE version = 1").await;
