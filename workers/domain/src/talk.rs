@@ -8,8 +8,6 @@ use schemas::id::{AgentId, ConversationId, ParticipantId, SessionId};
 use schemas::json::Json;
 use schemas::session::SessionSpec;
 
-use crate::ports::Hold;
-
 #[cfg(test)]
 pub(crate) mod tests;
 
@@ -21,6 +19,16 @@ pub struct ConversationChange {
     pub tags: Option<Vec<String>>,
     pub metadata: Option<Json>,
     pub branch_context: Option<Json>,
+}
+
+/// How long a claim lasts without a word of its holder.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Hold {
+    /// So many milliseconds: its holder extends it while it works.
+    Extended(u64),
+    /// The timeout of one attempt and so many milliseconds more: for holders that say nothing before
+    /// they are done.
+    Attempt(u64),
 }
 
 /// Why a message is not taken.

@@ -7,6 +7,7 @@ use schemas::id::{ConversationId, Namespace, OperationId, TurnId};
 
 use super::ledger::Verdict;
 use crate::failure::Failure;
+pub use crate::talk::Hold;
 
 /// An operation with its namespace.
 #[derive(Debug, Clone, PartialEq)]
@@ -25,16 +26,6 @@ pub struct OperationQuery {
     pub state: Option<OperationState>,
     pub after: Option<(i64, OperationId)>,
     pub limit: usize,
-}
-
-/// How long a claim lasts without a word of its holder.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Hold {
-    /// So many milliseconds: its holder extends it while it works.
-    Extended(u64),
-    /// The timeout of one attempt and so many milliseconds more: for holders that say nothing before
-    /// they are done.
-    Attempt(u64),
 }
 
 /// How an attempt ended.

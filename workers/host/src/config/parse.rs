@@ -8,6 +8,7 @@ use domain::tool::pool_name;
 use schemas::definition::NamespaceBudget;
 use schemas::id::Namespace;
 use schemas::limits::SHARDS_MAX;
+use serde::de::DeserializeOwned;
 
 use super::layers::{Layers, NAMES, Setting, merge, nearest};
 use super::{Config, Database, Embedding, History, McpServer, ModelProfile, Problem, Problems, place};
@@ -123,31 +124,12 @@ fn file(layers: &Layers, problems: &mut Vec<Problem>) -> (toml::Table, Sections)
             return Default::default();
         }
     };
-    let mut sections = Sections::default();
-    if let Some(value) = table.remove("models") {
-        match value.try_into::<BTreeMap<String, ModelProfile>>() {
-            Ok(found) => sections.models = found,
-            Err(error) => refuse("models".into(), error.to_string().trim_end().to_owned()),
-        }
-    }
-    if let Some(value) = table.remove("embedding") {
-        match value.try_into::<Embedding>() {
-            Ok(found) => sections.embedding = Some(found),
-            Err(error) => refuse("embedding".into(), error.to_string().trim_end().to_owned()),
-        }
-    }
-    if let Some(value) = table.remove("mcp") {
-        match value.try_into::<BTreeMap<String, McpServer>>() {
-            Ok(found) => sections.mcp = found,
-            Err(error) => refuse("mcp".into(), error.to_string().trim_end().to_owned()),
-        }
-    }
-    if let Some(value) = table.remove("budgets") {
-        match value.try_into::<BTreeMap<Namespace, NamespaceBudget>>() {
-            Ok(found) => sections.budgets = found,
-            Err(error) => refuse("budgets".into(), error.to_string().trim_end().to_owned()),
-        }
-    }
+    let sections = Sections {
+        models: section(&mut table, "models", &mut refuse),
+        embedding: section(&mut table, "embedding", &mut refuse),
+        mcp: section(&mut table, "mcp", &mut refuse),
+        budgets: section(&mut table, "budgets", &mut refuse),
+    };
     for (name, budget) in &sections.budgets {
         let costs = [budget.max_cost, budget.each.max_cost_per_turn, budget.each.max_cost_per_session];
         if costs.into_iter().flatten().any(|cost| !cost.is_finite() || cost < 0.0) {
@@ -177,6 +159,19 @@ fn file(layers: &Layers, problems: &mut Vec<Problem>) -> (toml::Table, Sections)
         }
     }
     (table, sections)
+}
+
+/// Takes a section out of the file; what is wrong with it is refused.
+fn section<T: DeserializeOwned + Default>(
+    table: &mut toml::Table,
+    name: &str,
+    refuse: &mut impl FnMut(String, String),
+) -> T {
+    let Some(value) = table.remove(name) else { return T::default() };
+    value.try_into().unwrap_or_else(|error: toml::de::Error| {
+        refuse(name.to_owned(), error.to_string().trim_end().to_owned());
+        T::default()
+    })
 }
 
 fn address(text: &str) -> Result<SocketAddr, String> {
