@@ -269,9 +269,14 @@ async fn every_view_fits_laptops_and_phones_in_both_themes() -> Result<()> {
     let session = scene.create(&unique(&long[..90]), payload).await;
     scene.log_in().await?;
     let one = format!("#/sessions/{session}");
-    let seats = json!([{"agent_id": "a1"}]);
-    scene.fleet.post("/api/conversations", &json!({"conversation_id": "c1", "title": long, "agents": seats})).await;
-    scene.fleet.post("/api/conversations/c1/messages", &json!({"text": long.repeat(3)})).await;
+    let seats = json!([{"agent_id": "a1", "config": {"system_prompt": "You help."}}]);
+    for (path, body) in [
+        ("/api/conversations", json!({"conversation_id": "c1", "title": long, "agents": seats})),
+        ("/api/conversations/c1/messages", json!({"text": long.repeat(3)})),
+    ] {
+        let answer = scene.fleet.post(path, &body).await;
+        assert!(answer.status.is_success(), "{answer:?}");
+    }
     let views = [
         ("#/sessions", "document.querySelector('tbody tr')"),
         (&one, SESSION_READY),

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use reqwest::Method;
 use serde_json::{Value, json};
 
 use super::desk::{converse, ended, said, say};
@@ -102,9 +103,10 @@ async fn a_compaction_that_is_killed_goes_on_and_asks_for_nothing_that_is_record
             if asked.iter().any(|one| key(one).starts_with(&turn) && key(one).ends_with(".compact.2")) {
                 return Some(true);
             }
-            let view = fleet.get(&format!("/api/turns/{turn}")).await;
-            let view = if view["turn"].is_object() { &view["turn"] } else { &view };
-            (view["status"] != "active").then_some(false)
+            // It is there once its agent has taken the message.
+            let answer = fleet.try_request(Method::GET, &format!("/api/turns/{turn}"), None).await.ok()?;
+            let turn = if answer.body["turn"].is_object() { &answer.body["turn"] } else { &answer.body };
+            (answer.status.is_success() && turn["status"] != "active").then_some(false)
         })
         .await;
         if is_under_way {
