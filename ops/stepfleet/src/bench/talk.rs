@@ -65,7 +65,7 @@ pub async fn overhead() -> Result<()> {
 /// From the moment a model's server has sent a piece until a client has it: alone, and among many.
 pub async fn streams(many: usize) -> Result<()> {
     let model = Model::start().await?;
-    let rig = Rig::start_as(&[("model", "bench")], Some(model.settings())).await?;
+    let rig = Rig::start_as(&[], Some(model.settings())).await?;
     measure(&rig, &model, 1, GAP).await?;
     measure(&rig, &model, many, GAP_AMONG_MANY).await?;
     rig.stop().await;
