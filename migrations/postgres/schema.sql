@@ -48,6 +48,7 @@ TABLE conversation_log
   PRIMARY KEY (namespace, conversation_id, log_offset)
   CREATE UNIQUE INDEX conversation_log_namespace_conversation_id_record_id_key ON conversation_log USING btree (namespace, conversation_id, record_id)
   CREATE INDEX log_of_turn ON conversation_log USING btree (namespace, conversation_id, turn_id, log_offset) WHERE (turn_id IS NOT NULL)
+  CREATE INDEX log_summaries ON conversation_log USING btree (namespace, conversation_id, log_offset) WHERE (kind = 'summary'::text)
 TABLE conversation_participants
   namespace text COLLATE "C" NOT NULL
   conversation_id text COLLATE "C" NOT NULL

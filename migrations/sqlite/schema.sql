@@ -287,6 +287,7 @@ CREATE INDEX journal_of_session ON journal (namespace, session_id, last_offset, 
 CREATE INDEX log_of_turn ON conversation_log (namespace, conversation_id, turn_id, log_offset)
     WHERE turn_id IS NOT NULL;
 
+CREATE INDEX log_summaries ON conversation_log (namespace, conversation_id, log_offset) WHERE kind = 'summary';
 CREATE UNIQUE INDEX memories_id ON memories (namespace, agent_id, id);
 
 CREATE UNIQUE INDEX memories_label ON memories (namespace, agent_id, label) WHERE label IS NOT NULL;

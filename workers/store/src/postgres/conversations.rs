@@ -9,7 +9,7 @@ use domain::ports::{
     ConversationChange, ConversationQuery, Conversations, Inserted, LogQuery, Post, Posted, TurnQuery,
 };
 use domain::spending::Spent;
-use schemas::conversation::{Conversation, LogRecord, LogRow, Participant, Turn};
+use schemas::conversation::{Conversation, LogKind, LogRecord, LogRow, Participant, Turn};
 use schemas::id::{ConversationId, Namespace, ParticipantId, TurnId};
 use schemas::limits::{OPEN_TURNS_MAX, PARTICIPANTS_MAX};
 
@@ -93,7 +93,8 @@ impl Conversations for PostgresStore {
 
     async fn log(&self, query: &LogQuery) -> Result<Vec<LogRow>, Failure> {
         let kinds: Vec<&str> = query.kinds.iter().map(|kind| kind.as_str()).collect();
-        let statement = at(sql::LOG[usize::from(query.descending)], &query.namespace, &query.conversation_id)
+        let statements = if query.kinds == [LogKind::Summary] { sql::LOG_OF_SUMMARIES } else { sql::LOG };
+        let statement = at(statements[usize::from(query.descending)], &query.namespace, &query.conversation_id)
             .bind(whole(query.after))
             .bind(query.before.map_or(i64::MAX, whole))
             .bind(query.since_ms)

@@ -32,6 +32,7 @@ pub(crate) const MIGRATIONS: Migrations = Migrations(&[
     (4, "conversations", include_str!("../../../../migrations/postgres/0004_conversations.sql")),
     (5, "memories", include_str!("../../../../migrations/postgres/0005_memories.sql")),
     (6, "limits", include_str!("../../../../migrations/postgres/0006_limits.sql")),
+    (7, "summaries", include_str!("../../../../migrations/postgres/0007_summaries.sql")),
 ]);
 
 const SELECT_VERSION: &str = "

@@ -10,7 +10,7 @@ use domain::ports::{
 };
 use domain::spending::Spent;
 use futures::TryStreamExt;
-use schemas::conversation::{Conversation, LogRecord, LogRow, Participant, Turn, TurnStatus};
+use schemas::conversation::{Conversation, LogKind, LogRecord, LogRow, Participant, Turn, TurnStatus};
 use schemas::id::{ConversationId, Namespace, ParticipantId, TurnId};
 use schemas::json::Json;
 use schemas::limits::{OPEN_TURNS_MAX, PARTICIPANTS_MAX};
@@ -199,6 +199,7 @@ fn list_statement(query: &ConversationQuery) -> &'static str {
 
 fn log_statement(query: &LogQuery) -> &'static str {
     match (query.turn_id.is_some(), query.descending) {
+        (false, true) if query.kinds == [LogKind::Summary] => sql::LOG_OF_SUMMARIES_BACK,
         (false, false) => sql::LOG,
         (false, true) => sql::LOG_BACK,
         (true, false) => sql::LOG_OF_TURN,

@@ -17,6 +17,10 @@ use super::{TalkDeps, failed, memory, stored};
 
 /// Messages of one conversation that are looked at, newest first.
 const MESSAGES_MAX: usize = 1_000;
+/// Fewer are not read at a time.
+const PAGE_MIN: usize = 16;
+/// Summaries by earlier sessions that are looked at.
+const SUMMARIES_MAX: usize = 20;
 /// Active turns whose messages are left to them.
 const ACTIVE_MAX: usize = 200;
 
@@ -129,8 +133,8 @@ async fn turns_in_work(deps: &TalkDeps, namespace: &Namespace, talk: &TalkCall) 
     Ok(others.map(|turn| turn.input_message_id).collect())
 }
 
-/// The messages since the `recent`th last of a user, oldest first, and summaries. The session's own is
-/// among them however old it is.
+/// The messages since the `recent`th last of a user, oldest first, and the newest summaries. The
+/// session's own is among them however old it is.
 async fn history(
     deps: &TalkDeps,
     namespace: &Namespace,
@@ -138,10 +142,65 @@ async fn history(
     recent: usize,
     summary: Option<&str>,
 ) -> Result<Vec<LogRow>, Outcome> {
-    let query = LogQuery {
+    let mut window = Window { inputs_left: recent.saturating_add(1), kept: Vec::new(), is_full: false };
+    let (mut seen, mut bytes) = (0, 0);
+    // Most turns are two messages. Where they are more, the next page is larger.
+    let mut size = recent.saturating_add(1).saturating_mul(2).clamp(PAGE_MIN, MESSAGES_MAX);
+    let mut query = log_query(namespace, talk, &[LogKind::Message, LogKind::Summary]);
+    while !window.is_full && size > 0 && bytes < MODEL_REQUEST_BYTES_MAX {
+        (query.limit, query.bytes) = (size, MODEL_REQUEST_BYTES_MAX - bytes);
+        let page = stored(|| deps.conversations.log(&query)).await?;
+        let Some(last) = page.last() else { break };
+        query.before = Some(last.offset);
+        seen += page.len();
+        bytes += page.iter().map(|row| row.record.body.as_str().len()).sum::<usize>();
+        // The page of a log that has ended, or that has come to its bytes.
+        let is_last = page.len() < size;
+        page.into_iter().for_each(|row| window.add(row));
+        size = if is_last { 0 } else { (size * 2).min(MESSAGES_MAX - seen) };
+    }
+    let Window { mut kept, is_full, .. } = window;
+    match summary {
+        Some(id) if kept.iter().all(|row| row.record.id != id) => {
+            kept.extend(stored(|| deps.conversations.record(namespace, &talk.conversation, id)).await?);
+        }
+        // One that an earlier session of the agent has made.
+        None if is_full => {
+            let mut query = log_query(namespace, talk, &[LogKind::Summary]);
+            query.before = kept.last().map(|row| row.offset);
+            query.limit = SUMMARIES_MAX;
+            kept.extend(stored(|| deps.conversations.log(&query)).await?);
+        }
+        _ => {}
+    }
+    kept.reverse();
+    Ok(kept)
+}
+
+/// The end of a conversation, from its newest message back.
+struct Window {
+    inputs_left: usize,
+    kept: Vec<LogRow>,
+    is_full: bool,
+}
+
+impl Window {
+    fn add(&mut self, row: LogRow) {
+        let is_input = is_of_user(&row);
+        self.is_full |= is_input && self.inputs_left == 0;
+        self.inputs_left = self.inputs_left.saturating_sub(usize::from(is_input));
+        if !self.is_full || row.record.kind == LogKind::Summary {
+            self.kept.push(row);
+        }
+    }
+}
+
+/// Newest first.
+fn log_query(namespace: &Namespace, talk: &TalkCall, kinds: &[LogKind]) -> LogQuery {
+    LogQuery {
         namespace: namespace.clone(),
         conversation_id: talk.conversation.clone(),
-        kinds: vec![LogKind::Message, LogKind::Summary],
+        kinds: kinds.to_vec(),
         turn_id: None,
         after: 0,
         before: None,
@@ -149,23 +208,7 @@ async fn history(
         descending: true,
         limit: MESSAGES_MAX,
         bytes: MODEL_REQUEST_BYTES_MAX,
-    };
-    let newest_first = stored(|| deps.conversations.log(&query)).await?;
-    let (mut left, mut is_full) = (recent.saturating_add(1), false);
-    let mut kept: Vec<LogRow> = Vec::with_capacity(newest_first.len());
-    for row in newest_first {
-        let is_input = is_of_user(&row);
-        is_full |= is_input && left == 0;
-        left = left.saturating_sub(usize::from(is_input));
-        if !is_full || row.record.kind == LogKind::Summary {
-            kept.push(row);
-        }
     }
-    if let Some(id) = summary.filter(|id| kept.iter().all(|row| row.record.id != *id)) {
-        kept.extend(stored(|| deps.conversations.record(namespace, &talk.conversation, id)).await?);
-    }
-    kept.reverse();
-    Ok(kept)
 }
 
 fn is_of_user(row: &LogRow) -> bool {

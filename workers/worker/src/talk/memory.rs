@@ -27,6 +27,8 @@ const FOUND_MAX: usize = 5;
 const RELEVANCE_MIN: f64 = 0.35;
 /// Of the input, so much is searched for.
 const QUERY_CHARS_MAX: usize = 2_000;
+/// Messages of one turn that are looked at.
+const SAID_MAX: usize = 1_000;
 /// Of each side of a turn, so much is remembered: about 1 KB in all (SPEC W-MEM-08).
 const SAID_CHARS_MAX: usize = 480;
 /// A turn is worth less than what the agent itself found worth keeping.
@@ -44,10 +46,14 @@ pub(super) async fn recalled(
     input: &Message,
 ) -> Result<(Vec<MemoryBlock>, Vec<String>), Outcome> {
     let owner = MemoryOwner { namespace: namespace.clone(), agent_id: talk.agent.clone() };
-    let filter = MemoryFilter { tiers: vec![MemoryTier::Core, MemoryTier::Working], ..MemoryFilter::default() };
-    let query = MemoryListQuery { filter, after: None, limit: MEMORY_PAGE_MAX };
-    let page = stored(|| deps.memories.list(&owner, &query)).await?;
-    Ok((blocks::select(&page.rows), found(deps, &owner, talk, input).await?))
+    let mut kept = Vec::new();
+    // One tier at a time: a list of one has an index, and does not pass by all that is archival.
+    for tier in [MemoryTier::Core, MemoryTier::Working] {
+        let filter = MemoryFilter { tiers: vec![tier], ..MemoryFilter::default() };
+        let query = MemoryListQuery { filter, after: None, limit: MEMORY_PAGE_MAX };
+        kept.extend(stored(|| deps.memories.list(&owner, &query)).await?.rows);
+    }
+    Ok((blocks::select(&kept), found(deps, &owner, talk, input).await?))
 }
 
 async fn found(deps: &TalkDeps, owner: &MemoryOwner, talk: &TalkCall, input: &Message) -> Result<Vec<String>, Outcome> {
@@ -116,24 +122,26 @@ pub(super) async fn remember(deps: &TalkDeps, namespace: &Namespace, talk: &Talk
 /// The messages of the turn, and the one that started it.
 async fn said(deps: &TalkDeps, namespace: &Namespace, talk: &TalkCall) -> Result<Vec<Message>, Failure> {
     let turn = deps.conversations.turn(namespace, &talk.turn).await?;
+    let mut rows = Vec::new();
+    if let Some(turn) = turn {
+        // Not by its turn: a message that starts several names none of them.
+        let id = turn.input_message_id.as_str();
+        rows.extend(deps.conversations.record(namespace, &talk.conversation, id).await?);
+    }
     let query = LogQuery {
         namespace: namespace.clone(),
         conversation_id: talk.conversation.clone(),
         kinds: vec![LogKind::Message],
-        turn_id: None,
+        turn_id: Some(talk.turn.clone()),
         after: 0,
         before: None,
         since_ms: None,
-        descending: true,
-        limit: 100,
+        descending: false,
+        limit: SAID_MAX,
         bytes: PAGE_BYTES_MAX,
     };
-    let rows = deps.conversations.log(&query).await?;
-    let input = turn.map(|turn| turn.input_message_id);
-    let messages = rows.iter().rev().filter_map(|row| row.record.body.to::<Message>().ok());
-    let is_ours =
-        |message: &Message| message.turn_id.as_ref() == Some(&talk.turn) || input.as_ref() == Some(&message.message_id);
-    Ok(messages.filter(is_ours).collect())
+    rows.extend(deps.conversations.log(&query).await?);
+    Ok(rows.iter().filter_map(|row| row.record.body.to().ok()).collect())
 }
 
 /// What was asked, and what was answered last; nothing if either is missing.

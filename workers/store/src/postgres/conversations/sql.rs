@@ -114,7 +114,7 @@ pub(super) const LEAVE: &str = concat!(
 
 /// The database counts the bytes, so that no more than was asked for travels.
 macro_rules! log {
-    ($order:literal) => {
+    ($order:literal, $condition:literal) => {
         concat!(
             "SELECT c.log_offset, c.record_id, c.kind, c.turn_id, c.agent_id, c.session_id, c.at_ms, c.body FROM (
                 SELECT p.*, octet_length(p.body) AS own,
@@ -125,8 +125,9 @@ macro_rules! log {
                     WHERE l.namespace = $1 AND l.conversation_id = $2 AND l.log_offset > $3 AND l.log_offset < $4
                         AND ($5::int8 IS NULL OR l.at_ms >= $5)
                         AND ($6::text[] IS NULL OR l.kind = ANY ($6))
-                        AND ($7::text IS NULL OR l.turn_id = $7)
-                    ORDER BY l.log_offset ",
+                        AND ($7::text IS NULL OR l.turn_id = $7)",
+            $condition,
+            " ORDER BY l.log_offset ",
             $order,
             " LIMIT $8) AS p) AS c
             WHERE c.taken <= $9 OR c.taken = c.own ORDER BY c.log_offset ",
@@ -134,7 +135,10 @@ macro_rules! log {
         )
     };
 }
-pub(super) const LOG: [&str; 2] = [log!("ASC"), log!("DESC")];
+pub(super) const LOG: [&str; 2] = [log!("ASC", ""), log!("DESC", "")];
+/// Asked for nothing but summaries: the planner takes their index.
+pub(super) const LOG_OF_SUMMARIES: [&str; 2] =
+    [log!("ASC", " AND l.kind = 'summary'"), log!("DESC", " AND l.kind = 'summary'")];
 pub(super) const RECORD: &str = "
     SELECT l.log_offset, l.record_id, l.kind, l.turn_id, l.agent_id, l.session_id, l.at_ms, l.body
     FROM conversation_log AS l WHERE l.namespace = $1 AND l.conversation_id = $2 AND l.record_id = $3";
@@ -186,6 +190,8 @@ pub(in super::super) const SQL: &[(&str, &str)] = &[
     ("conversations::leave", LEAVE),
     ("conversations::log", LOG[0]),
     ("conversations::log_back", LOG[1]),
+    ("conversations::log_of_summaries", LOG_OF_SUMMARIES[0]),
+    ("conversations::log_of_summaries_back", LOG_OF_SUMMARIES[1]),
     ("conversations::record", RECORD),
     ("conversations::turn", TURN),
     ("conversations::turns", TURNS[0]),

@@ -124,6 +124,9 @@ macro_rules! log {
 }
 pub(super) const LOG: &str = log!("", " AND ?7 IS NULL", "ASC");
 pub(super) const LOG_BACK: &str = log!("", " AND ?7 IS NULL", "DESC");
+/// Asked for nothing but summaries.
+pub(super) const LOG_OF_SUMMARIES_BACK: &str =
+    log!(" INDEXED BY log_summaries", " AND ?7 IS NULL AND l.kind = 'summary'", "DESC");
 pub(super) const LOG_OF_TURN: &str = log!(" INDEXED BY log_of_turn", " AND l.turn_id = ?7", "ASC");
 pub(super) const LOG_OF_TURN_BACK: &str = log!(" INDEXED BY log_of_turn", " AND l.turn_id = ?7", "DESC");
 pub(super) const RECORD: &str = "
@@ -193,6 +196,7 @@ pub(in super::super) const SQL: &[(&str, &str)] = &[
     ("conversations::leave", LEAVE),
     ("conversations::log", LOG),
     ("conversations::log_back", LOG_BACK),
+    ("conversations::log_of_summaries_back", LOG_OF_SUMMARIES_BACK),
     ("conversations::log_of_turn", LOG_OF_TURN),
     ("conversations::log_of_turn_back", LOG_OF_TURN_BACK),
     ("conversations::record", RECORD),

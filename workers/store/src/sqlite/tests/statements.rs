@@ -71,6 +71,7 @@ async fn orders_come_from_indexes() {
         "conversations::list_of_user",
         "conversations::log",
         "conversations::log_back",
+        "conversations::log_of_summaries_back",
         "conversations::log_of_turn",
         "conversations::log_of_turn_back",
         "conversations::turns",
