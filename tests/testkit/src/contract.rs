@@ -5,7 +5,7 @@ use std::any::Any;
 use std::sync::Arc;
 
 use domain::ports::{
-    Commits, Conversations, Definitions, Journal, Leases, Ledger, Memories, Operations, Sessions, Tokens,
+    Commits, Conversations, Definitions, Journal, Leases, Ledger, Memories, MemoryTail, Operations, Sessions, Tokens,
 };
 
 pub mod archive;
@@ -41,6 +41,7 @@ pub struct Ports {
     pub conversations: Arc<dyn Conversations>,
     pub operations: Arc<dyn Operations>,
     pub memories: Arc<dyn Memories>,
+    pub tail: Arc<dyn MemoryTail>,
     /// What must live as long as the store: a temporary directory, say.
     pub guard: Option<Arc<dyn Any + Send + Sync>>,
 }
@@ -58,7 +59,7 @@ impl Ports {
             + Definitions
             + Conversations
             + Operations
-            + Memories
+            + MemoryTail
             + 'static,
     {
         let store = Arc::new(store);
@@ -72,7 +73,8 @@ impl Ports {
             definitions: store.clone(),
             conversations: store.clone(),
             operations: store.clone(),
-            memories: store,
+            memories: store.clone(),
+            tail: store,
             guard: None,
         }
     }

@@ -8,7 +8,7 @@ pub mod decision;
 pub mod filter;
 pub mod fusion;
 pub mod input;
-pub mod merge;
+pub mod kept;
 pub mod search;
 pub mod terms;
 pub mod vector;

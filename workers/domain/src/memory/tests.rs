@@ -4,7 +4,6 @@ use proptest::prelude::*;
 use schemas::id::{AgentId, Namespace};
 use schemas::limits::{MEMORY_BLOCKS_BYTES_MAX, MEMORY_CONTENT_BYTES_MAX, MEMORY_QUERY_TERMS_MAX};
 
-use super::merge::{Versioned, union};
 use super::search::{Ranked, Scanned, Search, hits};
 use super::terms::{Collection, Terms};
 use super::vector::{Probe, from_bytes, to_bytes};
@@ -200,15 +199,6 @@ fn a_deleted_memory_is_no_hit() {
     let rows = ["b", "a"].map(|name| memory(name, MemoryTier::Archival, "x")).to_vec();
     let hits = hits(found, rows);
     assert_eq!(hits.iter().map(|hit| hit.memory.id.as_str()).collect::<Vec<_>>(), ["a", "b"]);
-}
-
-#[test]
-fn the_newest_version_wins_and_a_deletion_hides() {
-    let row = |name: &str, version, row: Option<&'static str>| Versioned { id: id(name), version, row };
-    let fresh = [row("a", 2, Some("a2")), row("b", 3, None), row("d", 1, Some("d1"))];
-    let archived = [row("a", 1, Some("a1")), row("b", 2, Some("b2")), row("c", 1, Some("c1")), row("d", 1, Some("d1"))];
-    let live: Vec<_> = union(fresh, archived).into_iter().map(|(_, row)| row).collect();
-    assert_eq!(live, ["a2", "c1", "d1"]);
 }
 
 #[test]

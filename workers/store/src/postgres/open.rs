@@ -31,6 +31,7 @@ pub(crate) const MIGRATIONS: Migrations = Migrations(&[
     (3, "definitions", include_str!("../../../../migrations/postgres/0003_definitions.sql")),
     (4, "conversations", include_str!("../../../../migrations/postgres/0004_conversations.sql")),
     (5, "memories", include_str!("../../../../migrations/postgres/0005_memories.sql")),
+    (6, "memory_archive", include_str!("../../../../migrations/postgres/0006_memory_archive.sql")),
 ]);
 
 const SELECT_VERSION: &str = "
