@@ -201,6 +201,8 @@ fn archivist_deps(parts: &Parts, worker: &WorkerId) -> ArchivistDeps {
         ledger: parts.store.ledger.clone(),
         leases: parts.store.leases.clone(),
         archive: parts.archive.clone(),
+        tail: parts.store.tail.clone(),
+        memories: parts.memory_archive.clone(),
         clock: parts.clock.clone(),
     }
 }

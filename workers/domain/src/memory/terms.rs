@@ -37,6 +37,11 @@ impl Terms {
         Self(terms)
     }
 
+    /// The words with a blank between them, in no order.
+    pub fn joined(&self) -> String {
+        self.0.keys().map(String::as_str).collect::<Vec<_>>().join(" ")
+    }
+
     pub fn len(&self) -> usize {
         self.0.len()
     }

@@ -37,6 +37,8 @@ impl World {
             leases: self.ports.leases.clone(),
             journal: self.ports.journal.clone(),
             archive,
+            tail: self.ports.tail.clone(),
+            memories: Arc::new(self.archive.clone()),
             ledger: self.ports.ledger.clone(),
             clock: Arc::new(self.clock.clone()),
         }
