@@ -6,8 +6,8 @@ ALTER TABLE memories
     ADD COLUMN kept_at_ms BIGINT,
     ADD COLUMN is_light BOOLEAN NOT NULL DEFAULT FALSE,
     DROP CONSTRAINT memories_check,
-    ADD CONSTRAINT memories_vector CHECK (
-        CASE WHEN is_light THEN embedding IS NULL ELSE (embedding IS NULL) = (embedding_model IS NULL) END);
+    ADD CONSTRAINT memories_check
+        CHECK ((embedding IS NULL) = (embedding_model IS NULL) OR is_light AND embedding IS NULL);
 
 CREATE INDEX memories_tail ON memories (namespace, agent_id, id) WHERE NOT is_light;
 CREATE INDEX memories_waiting ON memories (namespace, agent_id, id) WHERE kept_at_ms IS NULL;

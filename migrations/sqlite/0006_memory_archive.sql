@@ -25,7 +25,7 @@ CREATE TABLE memories_new (
     revision        INTEGER NOT NULL DEFAULT 1,
     kept_at_ms      INTEGER,
     is_light        INTEGER NOT NULL DEFAULT 0,
-    CHECK (CASE WHEN is_light THEN embedding IS NULL ELSE (embedding IS NULL) = (embedding_model IS NULL) END)
+    CHECK ((embedding IS NULL) = (embedding_model IS NULL) OR is_light AND embedding IS NULL)
 ) STRICT;
 
 INSERT INTO memories_new (namespace, agent_id, id, version, label, tier, type, significance, metadata, content,

@@ -123,7 +123,8 @@ impl Tables {
             && let Some(column) = vectors.like(embedding)
         {
             let near = base().nearest_to(embedding.vector.as_slice()).map_err(failed)?.column(column.name());
-            let near = near.distance_type(DistanceType::Cosine).only_if_expr(of_model(filter.clone(), &embedding.model));
+            let near =
+                near.distance_type(DistanceType::Cosine).only_if_expr(of_model(filter.clone(), &embedding.model));
             run(&self.memories, &near, |cells| found.take(cells)).await?;
         }
         let words = Terms::of(&query.text).joined();

@@ -26,6 +26,7 @@ const MODEL: &str = "stepfleet.model";
 #[derive(Debug, Clone)]
 pub struct VectorColumn {
     field: FieldRef,
+    item: FieldRef,
     model: String,
     dimensions: i32,
 }
@@ -36,17 +37,19 @@ impl VectorColumn {
         let dimensions = i32::try_from(embedding.vector.len()).ok().filter(|dimensions| *dimensions > 0)?;
         let digest = hash::sha256(&format!("{dimensions} {}", embedding.model));
         let tag: String = digest[..8].iter().map(|byte| format!("{byte:02x}")).collect();
-        let list = DataType::FixedSizeList(item(), dimensions);
+        let item: FieldRef = Arc::new(Field::new("item", DataType::Float32, true));
+        let list = DataType::FixedSizeList(item.clone(), dimensions);
         let metadata = HashMap::from([(MODEL.to_owned(), embedding.model.clone())]);
         let field = Field::new(format!("{PREFIX}{tag}"), list, true).with_metadata(metadata);
-        Some(Self { field: Arc::new(field), model: embedding.model.clone(), dimensions })
+        Some(Self { field: Arc::new(field), item, model: embedding.model.clone(), dimensions })
     }
 
     fn parse(field: &FieldRef) -> Option<Self> {
-        let (model, DataType::FixedSizeList(_, dimensions)) = (field.metadata().get(MODEL)?, field.data_type()) else {
+        let (model, DataType::FixedSizeList(item, dimensions)) = (field.metadata().get(MODEL)?, field.data_type())
+        else {
             return None;
         };
-        Some(Self { field: field.clone(), model: model.clone(), dimensions: *dimensions })
+        Some(Self { field: field.clone(), item: item.clone(), model: model.clone(), dimensions: *dimensions })
     }
 
     pub fn name(&self) -> &str {
@@ -59,7 +62,8 @@ impl VectorColumn {
 
     fn encode(&self, rows: &[KeptMemory]) -> ArrayRef {
         let numbers = Float32Builder::new();
-        let mut array = FixedSizeListBuilder::with_capacity(numbers, self.dimensions, rows.len()).with_field(item());
+        let mut array = FixedSizeListBuilder::with_capacity(numbers, self.dimensions, rows.len());
+        array = array.with_field(self.item.clone());
         for row in rows {
             match row.embedding.as_ref().filter(|embedding| self.holds(embedding)) {
                 Some(embedding) => array.values().append_slice(&embedding.vector),
@@ -69,10 +73,6 @@ impl VectorColumn {
         }
         Arc::new(array.finish())
     }
-}
-
-fn item() -> FieldRef {
-    Arc::new(Field::new("item", DataType::Float32, true))
 }
 
 /// The vector columns of a table.

@@ -70,11 +70,8 @@ mod tests {
     fn what_is_missing_doubled_or_older_is_a_breach() {
         let agent_id = AgentId::parse("agent").expect("an id");
         let owner = MemoryOwner { namespace: Namespace::default_ns(), agent_id };
-        let row = |id: &str, revision| Revision {
-            owner: owner.clone(),
-            id: MemoryId::parse(id).expect("an id"),
-            revision,
-        };
+        let row =
+            |id: &str, revision| Revision { owner: owner.clone(), id: MemoryId::parse(id).expect("an id"), revision };
         let kept = [row("well", 2), row("newer", 3), row("older", 1), row("double", 2), row("double", 2)];
         let mut verdict = MemoryVerdict::default();
         for name in ["well", "newer", "older", "double", "missing"] {

@@ -94,11 +94,7 @@ pub static MEMORIES: Table<KeptMemory> = Table {
             cell: |r| Cell::text(if r.memory.is_some() { LIVE } else { DELETED }),
         },
         Column { name: "namespace", kind: Kind::Text, cell: |r| Cell::text(r.owner.namespace.as_str()) },
-        Column {
-            name: "version",
-            kind: Kind::Long,
-            cell: |r| Cell::count(r.memory.as_ref().map_or(0, |m| m.version)),
-        },
+        Column { name: "version", kind: Kind::Long, cell: |r| Cell::count(r.memory.as_ref().map_or(0, |m| m.version)) },
         Column { name: "revision", kind: Kind::Long, cell: |r| Cell::count(r.revision) },
     ],
     read: &[

@@ -3,7 +3,7 @@
 
 use domain::memory::{Embedding, MemoryFilter, MemoryKey, MemoryQuery, NewMemory, Weights};
 use domain::ports::{Embedder, Memories, MemoryArchive, MemoryTail};
-use domain::recall::{ArchivedMemories, archive as move_batch};
+use domain::recall::{ArchivedMemories, move_memories};
 use domain::verify::verify_memories;
 use schemas::id::{AgentId, MemoryId, Namespace};
 use schemas::memory::{MemoryOwner, MemoryTier};
@@ -51,7 +51,7 @@ fn store() -> MemStore {
 
 /// Moves what waits, and leaves nothing heavy behind.
 async fn move_all(store: &MemStore, archive: &LanceArchive) {
-    move_batch(store, archive).await.expect("moved");
+    move_memories(store, archive).await.expect("moved");
     store.lighten(0, 10_000).await.expect("lightened");
 }
 
@@ -77,7 +77,10 @@ async fn a_crash_before_sql_knows_doubles_nothing() {
     let (dir, store) = (TempDir::new().expect("a directory"), store());
     let archive = open(&dir, OpenOptions::default()).await;
     store.write(&owner(), &new("a", &"large ".repeat(1_000))).await.expect("written");
-    store.write(&owner(), &NewMemory { embedding: vector("m", &[1.0, 0.0]), ..new("b", "pear") }).await.expect("written");
+    store
+        .write(&owner(), &NewMemory { embedding: vector("m", &[1.0, 0.0]), ..new("b", "pear") })
+        .await
+        .expect("written");
     let rows = store.waiting(None, 10).await.expect("a read");
     // It gets into the table, and the process ends.
     archive.keep(&rows).await.expect("kept");
@@ -110,7 +113,10 @@ async fn a_writer_that_wakes_up_late_takes_nothing_back() {
         let old = store.waiting(None, 10).await.expect("a read");
         let (successor, theirs) = (fresh.clone(), store.clone());
         gate.arm(points, async move {
-            theirs.write(&owner(), &NewMemory { embedding: vector("m", &[0.5]), ..new("a", "new") }).await.expect("written");
+            theirs
+                .write(&owner(), &NewMemory { embedding: vector("m", &[0.5]), ..new("a", "new") })
+                .await
+                .expect("written");
             theirs.write(&owner(), &new("b", "another")).await.expect("written");
             move_all(&theirs, &successor).await;
             successor.maintain().await.expect("upkeep");
@@ -122,10 +128,10 @@ async fn a_writer_that_wakes_up_late_takes_nothing_back() {
             break;
         }
         late.keep(&old).await.expect("on top of what is there now");
+        assert_eq!(live_rows(&fresh).await, 2, "before commit {points}");
         let kept = fresh.kept(&owner(), &[&id("a")]).await.expect("a read");
         let contents: Vec<_> = kept.iter().filter_map(|row| Some(row.memory.as_ref()?.content.as_str())).collect();
         assert_eq!(contents, ["new"], "before commit {points}");
-        assert_eq!(live_rows(&fresh).await, 2);
         points += 1;
     }
     assert_eq!(points, 2, "a column of vectors, and the rows");
@@ -198,7 +204,8 @@ async fn a_search_of_the_archive_finds_what_a_scan_finds() {
     let archive = open(&dir, OpenOptions::default()).await;
     let both = ArchivedMemories::new(Arc::new(store.clone()), Arc::new(archive.clone()));
     for round in ["in the tail", "in the archive", "with indexes"] {
-        for text in ["billing approval", "What does coffee cost?", "chess on Mondays", "東京", "handbook tax travel"] {
+        for text in ["billing approval", "What does coffee cost?", "chess on Mondays", "東京", "handbook tax travel"]
+        {
             for embedding in [None, Some(embedded(&embedder, text))] {
                 let query = query(text, embedding);
                 let wanted = whole.search(&owner(), &query).await.expect("a search");

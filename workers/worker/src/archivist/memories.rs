@@ -1,5 +1,5 @@
 //! Memories on their way to the archive, beside the journal: what changed goes there, and what is heavy
-//! of it leaves SQL once every reader sees it in the archive (`domain::recall::archive`).
+//! of it leaves SQL once every reader sees it in the archive (`domain::recall::move_memories`).
 
 use std::time::Duration;
 
@@ -50,7 +50,7 @@ impl Mover {
     }
 
     async fn try_turn(&mut self, deps: &ArchivistDeps) -> Result<bool, Failure> {
-        let moved = recall::archive(deps.tail.as_ref(), deps.memories.as_ref()).await?;
+        let moved = recall::move_memories(deps.tail.as_ref(), deps.memories.as_ref()).await?;
         if moved.rows > 0 {
             tracing::debug!(rows = moved.rows, "memories archived");
         }

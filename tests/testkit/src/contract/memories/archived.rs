@@ -4,11 +4,12 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use domain::failure::Failure;
+use domain::memory::kept::KeptMemory;
 use domain::memory::{Embedding, MemoryHits, MemoryKey, MemoryQuery, NewMemory};
 use domain::ports::{
     Memories, MemoryArchive, MemoryListQuery, MemoryPage, MemoryTail, Remembered, Revision, Unembedded,
 };
-use domain::recall::{ArchivedMemories, archive};
+use domain::recall::{ArchivedMemories, move_memories};
 use schemas::id::MemoryId;
 use schemas::memory::{Memory, MemoryOwner};
 
@@ -43,7 +44,7 @@ struct Moved {
 
 impl Moved {
     async fn then<T>(&self, done: Result<T, Failure>) -> Result<T, Failure> {
-        archive(self.tail.as_ref(), self.archive.as_ref()).await?;
+        move_memories(self.tail.as_ref(), self.archive.as_ref()).await?;
         self.tail.lighten(0, 10_000).await?;
         done
     }
@@ -92,9 +93,11 @@ impl Memories for Moved {
     }
 }
 
-async fn waiting(ports: &Ports) -> Vec<(String, u64, bool)> {
+/// Ids and revisions of what waits; a deletion has a mark.
+async fn waiting(ports: &Ports) -> Vec<String> {
     let rows = ports.tail.waiting(None, 100).await.expect("a read");
-    rows.into_iter().map(|row| (row.id.to_string(), row.revision, row.memory.is_some())).collect()
+    let text = |row: &KeptMemory| format!("{} {}{}", row.id, row.revision, if row.memory.is_none() { "!" } else { "" });
+    rows.iter().map(text).collect()
 }
 
 fn at(owner: &MemoryOwner, name: &str, revision: u64) -> Revision {
@@ -105,18 +108,18 @@ async fn what_changes_waits_until_it_is_recorded(ports: &Ports) {
     let (owner, tail) = (owner("mover"), &ports.tail);
     write(ports, &owner, &new("a", "apple")).await;
     write(ports, &owner, &new("b", "pear")).await;
-    assert_eq!(waiting(ports).await, [("a".into(), 1, true), ("b".into(), 1, true)]);
+    assert_eq!(waiting(ports).await, ["a 1", "b 1"]);
     let rest = tail.waiting(Some(&at(&owner, "a", 1)), 100).await.expect("a read");
     assert_eq!(rest.len(), 1);
     write(ports, &owner, &new("a", "another")).await;
     tail.mark_kept(&[at(&owner, "a", 1), at(&owner, "b", 1)]).await.expect("recorded");
-    assert_eq!(waiting(ports).await, [("a".into(), 2, true)], "it changed since");
+    assert_eq!(waiting(ports).await, ["a 2"], "it changed since");
     tail.mark_kept(&[at(&owner, "a", 2)]).await.expect("recorded");
     // A vector is no change of the memory, and moves nevertheless; so does a deletion.
     let embedding = Embedding { model: "m".into(), vector: vec![1.0, 0.5] };
     assert!(ports.memories.embed(&owner, &id("a"), 2, &embedding).await.expect("embedded"));
     assert!(ports.memories.delete(&owner, &by_id("b")).await.expect("deleted"));
-    assert_eq!(waiting(ports).await, [("a".into(), 3, true), ("b".into(), 2, false)]);
+    assert_eq!(waiting(ports).await, ["a 3", "b 2!"]);
     let rows = tail.waiting(None, 100).await.expect("a read");
     assert_eq!(rows[0].embedding, Some(embedding));
     assert_eq!(tail.lighten(3_600_000, 100).await.expect("nothing is old"), 0);
@@ -161,14 +164,14 @@ async fn a_batch_is_moved_once_however_often_it_is_tried(ports: &Ports) {
     // A crash after the archive has it, and before SQL knows.
     let rows = tail.waiting(None, 100).await.expect("a read");
     kept.keep(&rows).await.expect("kept");
-    let moved = archive(tail.as_ref(), &kept).await.expect("moved");
+    let moved = move_memories(tail.as_ref(), &kept).await.expect("moved");
     assert_eq!((moved.rows, moved.full), (1, false));
-    assert_eq!(archive(tail.as_ref(), &kept).await.expect("nothing to do").rows, 0);
+    assert_eq!(move_memories(tail.as_ref(), &kept).await.expect("nothing to do").rows, 0);
     tail.lighten(0, 100).await.expect("lightened");
     // Its content goes to the archive again, from the archive.
     let embedding = Embedding { model: "n".into(), vector: vec![0.5] };
     assert!(tail.embed(&owner, &id("a"), 1, &embedding).await.expect("embedded"));
-    archive(tail.as_ref(), &kept).await.expect("moved");
+    move_memories(tail.as_ref(), &kept).await.expect("moved");
     let there = kept.kept(&owner, &[&id("a")]).await.expect("a read");
     assert_eq!((there.len(), there[0].revision, &there[0].embedding), (1, 2, &Some(embedding)));
     assert!(there[0].memory.as_ref().is_some_and(|memory| memory.content.len() == 10_000));

@@ -23,7 +23,7 @@ pub struct Moved {
 ///
 /// # Errors
 /// SQL or the archive fails; what was not recorded goes on waiting.
-pub async fn archive(tail: &dyn MemoryTail, archive: &dyn MemoryArchive) -> Result<Moved, Failure> {
+pub async fn move_memories(tail: &dyn MemoryTail, archive: &dyn MemoryArchive) -> Result<Moved, Failure> {
     let (mut rows, mut bytes, mut full) = (Vec::new(), 0, false);
     let mut after: Option<Revision> = None;
     loop {
