@@ -63,9 +63,9 @@ async fn complete(archive: &dyn MemoryArchive, rows: &mut [KeptMemory]) -> Resul
     for (owner, ids) in &lacking {
         let ids: Vec<&MemoryId> = ids.iter().collect();
         for kept in archive.kept(owner, &ids).await?.into_iter().filter_map(|kept| kept.memory) {
-            let mine = rows.iter_mut().filter(|row| row.owner == *owner).filter_map(|row| row.memory.as_mut());
+            let mut mine = rows.iter_mut().filter(|row| row.owner == *owner).filter_map(|row| row.memory.as_mut());
             let same = |memory: &&mut Memory| memory.id == kept.id && memory.version == kept.version;
-            if let Some(memory) = mine.into_iter().find(same) {
+            if let Some(memory) = mine.find(same) {
                 memory.content.clone_from(&kept.content);
             }
         }

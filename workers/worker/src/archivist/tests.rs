@@ -1,5 +1,7 @@
 //! The archivist against faithful fakes, on paused time.
 
+mod memories;
+
 use domain::ports::{ArchiveBatch, EventRow, StepQuery, Watermarks};
 use domain::read::{StepsOf, StepsQuery, steps};
 use schemas::id::{SessionKey, WorkerId};

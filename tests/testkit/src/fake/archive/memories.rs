@@ -19,15 +19,11 @@ impl MemoryArchive for MemArchive {
         if let Some(row) = rows.iter().find(|row| row.lacks_content()) {
             return Err(Failure::internal(format!("{} has no content", row.id)));
         }
-        self.between_tables().await?;
-        let mut tables = self.lock();
         for row in rows {
-            let at = (row.owner.clone(), row.id.clone());
-            if tables.memories.get(&at).is_none_or(|there| there.revision < row.revision) {
-                tables.memories.insert(at, row.clone());
-            }
+            self.put(row);
         }
-        Ok(())
+        // Whoever is told that it failed may find the rows there.
+        self.between_tables().await
     }
 
     async fn candidates(&self, owner: &MemoryOwner, _: &MemoryQuery, _: usize) -> Result<Candidates, Failure> {
@@ -46,6 +42,14 @@ impl MemoryArchive for MemArchive {
 }
 
 impl MemArchive {
+    fn put(&self, row: &KeptMemory) {
+        let mut tables = self.lock();
+        let at = (row.owner.clone(), row.id.clone());
+        if tables.memories.get(&at).is_none_or(|there| there.revision < row.revision) {
+            tables.memories.insert(at, row.clone());
+        }
+    }
+
     fn of(&self, owner: &MemoryOwner) -> Vec<KeptMemory> {
         self.lock().memories.values().filter(|row| row.owner == *owner).cloned().collect()
     }
