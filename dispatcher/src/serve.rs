@@ -1,6 +1,8 @@
 //! The socket in front of the router: HTTP/1.1, one task per connection, each with a bound on how
 //! long its client may take to say what it wants.
 
+mod linger;
+
 use std::io;
 use std::pin::pin;
 use std::sync::Arc;
@@ -11,6 +13,7 @@ use host::tasks::Tasks;
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
+use linger::Lingering;
 use schemas::limits::{CONNECTIONS_MAX, HEADER_READ_MS_MAX};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
@@ -75,7 +78,8 @@ async fn connection(stream: TcpStream, app: Router, stop: CancellationToken) {
     let mut http = http1::Builder::new();
     // Without a timer there would be no bound at all.
     http.timer(TokioTimer::new()).header_read_timeout(Duration::from_millis(HEADER_READ_MS_MAX));
-    let serving = http.serve_connection(TokioIo::new(stream), TowerToHyperService::new(app)).with_upgrades();
+    let socket = TokioIo::new(Lingering::new(stream));
+    let serving = http.serve_connection(socket, TowerToHyperService::new(app)).with_upgrades();
     let mut serving = pin!(serving);
     let ended = tokio::select! {
         biased;

@@ -119,3 +119,33 @@ async fn a_stop_waits_for_open_requests_and_lets_nobody_else_in() {
     assert!(stopping.await.unwrap(), "the stop is done with the last request");
     drop(clock);
 }
+
+#[tokio::test]
+async fn who_still_sends_when_the_answer_comes_reads_it() {
+    let tasks = Tasks::new();
+    let (address, _) = start(&tasks).await;
+    let body = vec![b'x'; 64 << 10];
+    let head = format!("GET /now HTTP/1.1\r\nhost: x\r\ncontent-length: {}\r\n\r\n", 128 * body.len());
+    let mut stream = TcpStream::connect(address).await.unwrap();
+    stream.write_all(head.as_bytes()).await.unwrap();
+    for _ in 0..128 {
+        stream.write_all(&body).await.expect("the client is heard out");
+    }
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await.expect("nothing tears the answer down");
+    assert!(answer.starts_with("HTTP/1.1 200") && answer.ends_with("now"), "{answer}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_never_stops_sending_is_left() {
+    let tasks = Tasks::new();
+    let (address, _) = start(&tasks).await;
+    let mut stream = TcpStream::connect(address).await.unwrap();
+    let started = Instant::now();
+    let head = b"GET /now HTTP/1.1\r\nhost: x\r\ncontent-length: 9000000\r\n\r\n";
+    assert!(ask(&mut stream, head).await.starts_with("HTTP/1.1 200"));
+    while stream.write_all(b"x").await.is_ok() {
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        assert!(started.elapsed() < Duration::from_secs(10), "still heard");
+    }
+}

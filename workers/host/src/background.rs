@@ -41,7 +41,7 @@ mod tests {
     async fn what_computes_there_holds_nothing_up_here() {
         let background = Background::start("busy", 1).expect("threads");
         let (started, has_started) = tokio::sync::oneshot::channel();
-        let (end, ends) = std::sync::mpsc::channel::<()>();
+        let (end, ends) = std::sync::mpsc::sync_channel::<()>(1);
         let busy = background.within(|| {
             tokio::spawn(async move {
                 let _ = started.send(std::thread::current().name().map(str::to_owned));

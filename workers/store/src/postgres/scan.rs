@@ -110,10 +110,11 @@ impl<L: Look> Batched for Call<L> {
     }
 }
 
+type Calls<L> = Arc<[Call<L>]>;
+type Found<L> = Running<Vec<<L as Look>::Found>>;
+
 /// Runs a batch of looks as one statement.
-pub(super) fn runner<L: Look>(
-    reader: Arc<Writer>,
-) -> impl Fn(Arc<[Call<L>]>, Range<usize>) -> Running<Vec<L::Found>> + Send + Sync + 'static {
+pub(super) fn runner<L: Look>(reader: Arc<Writer>) -> impl Fn(Calls<L>, Range<usize>) -> Found<L> + Send + Sync {
     move |calls, range| {
         let reader = reader.clone();
         Box::pin(async move { reader.run(&Batch(&calls[range])).await })

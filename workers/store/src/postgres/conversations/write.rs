@@ -193,7 +193,7 @@ impl Posting<'_> {
                 offset
             }
         };
-        let verdicts = accept::accept(connection, self.shards, &actions).await?;
+        let (verdicts, _) = accept::accept(connection, self.shards, &actions).await?;
         Ok(Posted::Done { offset, verdicts })
     }
 }
