@@ -149,15 +149,21 @@ TABLE memories
   created_at_ms bigint NOT NULL
   updated_at_ms bigint NOT NULL
   deleted_at_ms bigint
+  revision bigint NOT NULL DEFAULT 1
+  kept_at_ms bigint
+  is_light boolean NOT NULL DEFAULT false
   CHECK ((length(body_hash) = 32))
-  CHECK (((embedding IS NULL) = (embedding_model IS NULL)))
+  CHECK ((((embedding IS NULL) = (embedding_model IS NULL)) OR (is_light AND (embedding IS NULL))))
   CHECK ((length(content_hash) = 32))
   PRIMARY KEY (namespace, agent_id, id)
   CHECK ((version > 0))
+  CREATE INDEX memories_kept ON memories USING btree (kept_at_ms) WHERE ((NOT is_light) AND (kept_at_ms IS NOT NULL))
   CREATE UNIQUE INDEX memories_label ON memories USING btree (namespace, agent_id, label) WHERE (label IS NOT NULL)
   CREATE INDEX memories_recent ON memories USING btree (namespace, agent_id, updated_at_ms DESC, id DESC) WHERE (deleted_at_ms IS NULL)
+  CREATE INDEX memories_tail ON memories USING btree (namespace, agent_id, id) WHERE (NOT is_light)
   CREATE INDEX memories_tier ON memories USING btree (namespace, agent_id, tier, updated_at_ms DESC, id DESC) WHERE (deleted_at_ms IS NULL)
   CREATE INDEX memories_type ON memories USING btree (namespace, agent_id, type, updated_at_ms DESC, id DESC) WHERE (deleted_at_ms IS NULL)
+  CREATE INDEX memories_waiting ON memories USING btree (namespace, agent_id, id) WHERE (kept_at_ms IS NULL)
 TABLE meta
   id integer NOT NULL
   shards integer NOT NULL

@@ -131,7 +131,7 @@ CREATE TABLE journal (
     UNIQUE (shard, seq)
 ) STRICT;
 
-CREATE TABLE memories (
+CREATE TABLE "memories" (
     namespace       TEXT    NOT NULL,
     agent_id        TEXT    NOT NULL,
     id              TEXT    NOT NULL,
@@ -141,7 +141,7 @@ CREATE TABLE memories (
     type            TEXT    NOT NULL,
     significance    REAL    NOT NULL,
     metadata        TEXT    NOT NULL,
-    -- All of it, or the beginning of what lies in blobs.
+    -- All of it, or the beginning of what lies in blobs or in the archive.
     content         TEXT    NOT NULL,
     content_ref     TEXT,
     content_hash    BLOB    NOT NULL CHECK (length(content_hash) = 32),
@@ -152,7 +152,10 @@ CREATE TABLE memories (
     created_at_ms   INTEGER NOT NULL,
     updated_at_ms   INTEGER NOT NULL,
     deleted_at_ms   INTEGER,
-    CHECK ((embedding IS NULL) = (embedding_model IS NULL))
+    revision        INTEGER NOT NULL DEFAULT 1,
+    kept_at_ms      INTEGER,
+    is_light        INTEGER NOT NULL DEFAULT 0,
+    CHECK ((embedding IS NULL) = (embedding_model IS NULL) OR is_light AND embedding IS NULL)
 ) STRICT;
 
 CREATE TABLE meta (
@@ -290,16 +293,22 @@ CREATE INDEX log_of_turn ON conversation_log (namespace, conversation_id, turn_i
 CREATE INDEX log_summaries ON conversation_log (namespace, conversation_id, log_offset) WHERE kind = 'summary';
 CREATE UNIQUE INDEX memories_id ON memories (namespace, agent_id, id);
 
+CREATE INDEX memories_kept ON memories (kept_at_ms) WHERE is_light = 0 AND kept_at_ms IS NOT NULL;
+
 CREATE UNIQUE INDEX memories_label ON memories (namespace, agent_id, label) WHERE label IS NOT NULL;
 
 CREATE INDEX memories_recent ON memories (namespace, agent_id, updated_at_ms DESC, id DESC)
     WHERE deleted_at_ms IS NULL;
+
+CREATE INDEX memories_tail ON memories (namespace, agent_id, id) WHERE is_light = 0;
 
 CREATE INDEX memories_tier ON memories (namespace, agent_id, tier, updated_at_ms DESC, id DESC)
     WHERE deleted_at_ms IS NULL;
 
 CREATE INDEX memories_type ON memories (namespace, agent_id, type, updated_at_ms DESC, id DESC)
     WHERE deleted_at_ms IS NULL;
+
+CREATE INDEX memories_waiting ON memories (namespace, agent_id, id) WHERE kept_at_ms IS NULL;
 
 CREATE INDEX operations_due ON operations (pool, due_at_ms, namespace, operation_id)
     WHERE kind = 'task' AND state IN ('pending', 'running');

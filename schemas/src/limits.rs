@@ -271,6 +271,15 @@ pub const MEMORY_PAGE_MAX: usize = 200;
 pub const MEMORIES_SCANNED_MAX: usize = 50_000;
 /// Rows of a scan that are in memory at a time.
 pub const MEMORY_SCAN_PAGE: usize = 500;
+/// Memories of the archive that one search ranks: so many of the nearest, and so many that fit the words
+/// best. An agent with fewer has all of them ranked.
+pub const MEMORY_CANDIDATES_MAX: usize = 512;
+const _: () = assert!(MEMORY_HITS_MAX < MEMORY_CANDIDATES_MAX);
+/// Memories that move to the archive in one commit, and that are read at a time for it.
+pub const MEMORIES_MOVED_MAX: usize = 5_000;
+pub const MEMORY_MOVE_PAGE: usize = 250;
+/// Vectors of so many models, and numbers of dimensions, are kept.
+pub const EMBEDDING_COLUMNS_MAX: usize = 32;
 /// How often an update is tried that others keep overtaking.
 pub const MEMORY_UPDATE_TRIES_MAX: usize = 8;
 /// Blocks of core or of working memory that go into a request, and their bytes.

@@ -197,7 +197,7 @@ fn texts(page: &Value) -> Vec<String> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_transcript_is_paged_in_both_directions() {
+async fn s102_the_transcript_is_paged_in_both_directions() {
     let world = World::new().await;
     world.post("/api/conversations", json!({"conversation_id": "c1"})).await;
     let mut times = Vec::new();

@@ -207,6 +207,8 @@ fn archivist_deps(parts: &Parts, worker: &WorkerId) -> ArchivistDeps {
         ledger: parts.store.ledger.clone(),
         leases: parts.store.leases.clone(),
         archive: parts.archive.clone(),
+        tail: parts.store.tail.clone(),
+        memories: parts.memory_archive.clone(),
         clock: parts.clock.clone(),
     }
 }
@@ -221,7 +223,7 @@ fn gateway_deps(parts: &Parts, config: &Config, metrics: Metrics) -> dispatcher:
         definitions: parts.store.definitions.clone(),
         conversations: parts.store.conversations.clone(),
         operations: parts.store.operations.clone(),
-        memories: parts.store.memories.clone(),
+        memories: parts.memories.clone(),
         dead: parts.dead.clone(),
         archive: parts.archive.clone(),
         queue: parts.queue.clone(),

@@ -4,5 +4,6 @@
 mod compaction;
 pub mod desk;
 mod kills;
+mod scenarios;
 mod tools;
 mod turns;

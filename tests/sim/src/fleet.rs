@@ -244,6 +244,8 @@ fn archivist_deps(world: &World, process: &Process, worker: &WorkerId) -> Archiv
         leases: Arc::new(Unreliable::new(store.clone(), faults.clone())),
         journal: Arc::new(Unreliable::new(store.clone(), faults.clone())),
         archive: Arc::new(Unreliable::new(Arc::new(world.archive.clone()), faults.clone())),
+        tail: store.clone(),
+        memories: Arc::new(world.archive.clone()),
         ledger: Arc::new(Unreliable::new(store, faults.clone())),
         clock: Arc::new(process.clock.clone()),
     }

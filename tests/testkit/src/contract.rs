@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use domain::ports::{
-    Commits, Conversations, Definitions, Journal, Leases, Ledger, Memories, Operations, Sessions, Tokens,
+    Commits, Conversations, Definitions, Journal, Leases, Ledger, Memories, MemoryTail, Operations, Sessions, Tokens,
 };
 
 pub mod archive;
@@ -44,6 +44,7 @@ pub struct Ports {
     pub memories: Arc<dyn Memories>,
     /// Lets so many milliseconds pass on the store's clock; without it, they pass by themselves.
     pub skip: Option<Arc<dyn Fn(u64) + Send + Sync>>,
+    pub tail: Arc<dyn MemoryTail>,
     /// What must live as long as the store: a temporary directory, say.
     pub guard: Option<Arc<dyn Any + Send + Sync>>,
 }
@@ -61,7 +62,7 @@ impl Ports {
             + Definitions
             + Conversations
             + Operations
-            + Memories
+            + MemoryTail
             + 'static,
     {
         let store = Arc::new(store);
@@ -75,7 +76,8 @@ impl Ports {
             definitions: store.clone(),
             conversations: store.clone(),
             operations: store.clone(),
-            memories: store,
+            memories: store.clone(),
+            tail: store,
             skip: None,
             guard: None,
         }

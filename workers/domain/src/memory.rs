@@ -7,7 +7,7 @@ pub mod blocks;
 pub mod filter;
 pub mod fusion;
 pub mod input;
-pub mod merge;
+pub mod kept;
 pub mod search;
 pub mod terms;
 pub mod vector;

@@ -13,6 +13,7 @@ pub mod definitions;
 pub mod effects;
 pub mod embedder;
 pub mod journal;
+pub mod kept;
 pub mod leases;
 pub mod ledger;
 pub mod live;
@@ -39,6 +40,7 @@ pub use definitions::{
 pub use effects::Effects;
 pub use embedder::Embedder;
 pub use journal::{Journal, JournalLag};
+pub use kept::{MemoryArchive, MemoryTail, Revision, TailRow};
 pub use leases::{Lease, Leases, ShardInfo, WorkerInfo};
 pub use ledger::{Accepted, Ledger, LedgerStats, Pending, Refusal, Verdict};
 pub use live::{ConversationKey, Listening, Live, News, Notice, Subscription};

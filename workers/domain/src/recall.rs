@@ -4,11 +4,15 @@
 //! An embedder that fails does not stop anybody: the memory is stored without a vector, and the search
 //! goes by words (SPEC 4.9). What failed is told beside the result, for the log.
 
+mod archived;
+mod moving;
 mod reembed;
 mod search;
 mod update;
 mod write;
 
+pub use archived::ArchivedMemories;
+pub use moving::{Moved, move_memories};
 pub use reembed::{Reembedded, reembed};
 pub use search::search;
 pub use update::update;

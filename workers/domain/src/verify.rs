@@ -5,8 +5,10 @@
 //! and archive apart: the union that readers get would hide what is doubled.
 
 pub mod check;
+mod memories;
 #[cfg(test)]
 mod tests;
 mod walk;
 
+pub use memories::{MemoryVerdict, verify_memories};
 pub use walk::{Progress, Verdict, verify_all, verify_session};

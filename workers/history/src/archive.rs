@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use domain::failure::Failure;
+use domain::memory::kept::KeptMemory;
 use domain::ports::{Archive, ArchiveBatch, EventRow, StepQuery, Watermarks};
 use lance::Dataset;
 use schemas::id::SessionKey;
@@ -18,6 +19,7 @@ use crate::open::{OpenError, OpenOptions, Place, connect};
 use crate::strict::StrictCommits;
 use crate::table::Table;
 use crate::table::events::{EVENTS, LogRow};
+use crate::table::memories::MEMORIES;
 use crate::table::state::{STATE, StateRow};
 use crate::table::steps::{STEPS, StepRow};
 
@@ -29,6 +31,7 @@ pub(crate) struct Tables {
     pub steps: Handle<StepRow>,
     pub events: Handle<LogRow>,
     pub state: Handle<StateRow>,
+    pub memories: Handle<KeptMemory>,
     /// One writer at a time in this process; between processes, commits that are not on top of what
     /// their writer knows are refused.
     pub writer: Mutex<Writer>,
@@ -52,6 +55,7 @@ pub(crate) struct Writer {
     pub steps: Written,
     pub events: Written,
     pub state: Written,
+    pub memories: Written,
 }
 
 #[derive(Default)]
@@ -77,7 +81,7 @@ impl LanceArchive {
 
     /// Runs a write to its end even if the caller goes away: half a commit is then no concern of
     /// the next writer in this process.
-    async fn to_the_end<T: Send + 'static>(
+    pub(crate) async fn to_the_end<T: Send + 'static>(
         write: impl Future<Output = Result<T, Failure>> + Send + 'static,
     ) -> Result<T, Failure> {
         match tokio::spawn(write).await {
@@ -93,6 +97,7 @@ impl Tables {
             steps: place.table(&STEPS).await?,
             events: place.table(&EVENTS).await?,
             state: place.table(&STATE).await?,
+            memories: place.table(&MEMORIES).await?,
             writer: Mutex::default(),
             keep_versions,
         })
@@ -176,7 +181,10 @@ impl Archive for LanceArchive {
     }
 
     async fn ping(&self) -> Result<(), Failure> {
-        for dataset in [self.0.steps.dataset().await?, self.0.events.dataset().await?, self.0.state.dataset().await?] {
+        let tables = &self.0;
+        let (steps, events) = (tables.steps.dataset().await?, tables.events.dataset().await?);
+        let (state, memories) = (tables.state.dataset().await?, tables.memories.dataset().await?);
+        for dataset in [steps, events, state, memories] {
             dataset.latest_version_id().await.map_err(|error| of_lance("looking at the archive", &error))?;
         }
         Ok(())

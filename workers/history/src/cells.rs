@@ -3,7 +3,7 @@
 use std::str::FromStr;
 
 use arrow_array::cast::AsArray;
-use arrow_array::types::{Int32Type, Int64Type};
+use arrow_array::types::{Float32Type, Float64Type, Int32Type, Int64Type};
 use arrow_array::{Array, RecordBatch};
 use arrow_schema::DataType;
 use domain::failure::Failure;
@@ -46,6 +46,23 @@ impl<'b> Cells<'b> {
     pub fn count(&self, name: &str, row: usize) -> Result<u64, Failure> {
         let value = self.long(name, row)?.unwrap_or_default();
         u64::try_from(value).map_err(|_| self.bad(name, row, "is negative"))
+    }
+
+    pub fn double(&self, name: &str, row: usize) -> Result<f64, Failure> {
+        let array = self.column(name)?.as_primitive_opt::<Float64Type>();
+        array.map(|array| array.value(row)).ok_or_else(|| self.bad(name, row, "is no number"))
+    }
+
+    /// A vector, if there is one.
+    pub fn vector(&self, name: &str, row: usize) -> Result<Option<Vec<f32>>, Failure> {
+        let list = self.column(name)?.as_fixed_size_list_opt();
+        let list = list.ok_or_else(|| self.bad(name, row, "is no vector"))?;
+        if list.is_null(row) {
+            return Ok(None);
+        }
+        let numbers = list.value(row);
+        let numbers = numbers.as_primitive_opt::<Float32Type>().ok_or_else(|| self.bad(name, row, "is no vector"))?;
+        Ok(Some(numbers.values().to_vec()))
     }
 
     pub fn id<T: FromStr<Err: std::fmt::Display>>(&self, name: &str, row: usize) -> Result<T, Failure> {

@@ -1,4 +1,4 @@
-//! History in LanceDB: steps, events and snapshots, for good. One writer (the archivist) appends
+//! History in LanceDB: steps, events, snapshots and memories, for good. One writer (the archivist) appends
 //! large batches; any number of readers query. Nothing of LanceDB or Arrow leaves this crate.
 
 mod append;
@@ -8,6 +8,8 @@ mod failure;
 mod fsync;
 mod maintain;
 mod marks;
+mod memories;
+mod merge;
 mod open;
 mod predicate;
 mod query;
@@ -15,6 +17,7 @@ mod s3;
 mod snapshots;
 mod strict;
 mod table;
+mod vectors;
 #[cfg(test)]
 mod tests;
 

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use domain::failure::Failure;
 use lance::dataset::cleanup::CleanupPolicy;
 use lancedb::index::Index;
-use lancedb::index::scalar::BTreeIndexBuilder;
+use lancedb::index::scalar::{BTreeIndexBuilder, FtsIndexBuilder};
 use lancedb::table::{CompactionOptions, OptimizeAction, OptimizeOptions};
 
 use crate::archive::{Handle, Tables, Written};
@@ -44,7 +44,8 @@ impl Tables {
         let writer = &mut *writer;
         self.steps.maintain(&mut writer.steps, self.keep_versions).await?;
         self.events.maintain(&mut writer.events, self.keep_versions).await?;
-        self.state.maintain(&mut writer.state, self.keep_versions).await
+        self.state.maintain(&mut writer.state, self.keep_versions).await?;
+        self.memories.maintain(&mut writer.memories, self.keep_versions).await
     }
 }
 
@@ -94,6 +95,12 @@ impl<R: Send + Sync> Handle<R> {
             }
             let index = Index::BTree(BTreeIndexBuilder::default());
             self.table.create_index(&[column], index).execute().await.map_err(failed)?;
+        }
+        for column in self.declared.searched {
+            if existing.iter().any(|index| index.columns == [*column]) {
+                continue;
+            }
+            self.table.create_index(&[column], words_index()).execute().await.map_err(failed)?;
         }
         Ok(())
     }
@@ -158,6 +165,13 @@ impl<R: Send + Sync> Handle<R> {
         let done = self.table.optimize(action).await;
         done.map(|_| ()).map_err(|error| of_lancedb(&format!("maintaining {}", self.name()), &error))
     }
+}
+
+/// Words are split before they are stored, and compared as they are.
+fn words_index() -> Index {
+    let words = FtsIndexBuilder::default().base_tokenizer("whitespace".to_owned());
+    let words = words.lower_case(false).stem(false).remove_stop_words(false).ascii_folding(false);
+    Index::FTS(words.max_token_length(None))
 }
 
 /// The largest size class with too many fragments.

@@ -1,9 +1,15 @@
 //! Predicates and orders from typed values. No text of a caller ever becomes part of an expression.
 
+use domain::memory::MemoryFilter;
 use domain::ports::{StepPlace, StepQuery};
-use lancedb::expr::{DfExpr, col, lit};
+use lancedb::expr::{DfExpr, col, contains, is_in, lit};
 use lancedb::query::ColumnOrdering;
-use schemas::id::SessionKey;
+use schemas::id::{MemoryId, SessionKey};
+use schemas::json::Json;
+use schemas::memory::MemoryOwner;
+use serde_json::Value;
+
+use crate::table::memories::LIVE;
 
 fn number(value: u64) -> DfExpr {
     lit(i64::try_from(value).unwrap_or(i64::MAX))
@@ -22,7 +28,46 @@ pub fn after_offset(key: &SessionKey, after: u64) -> DfExpr {
 
 /// Rows whose session is one of these, in whatever namespace.
 pub fn of_sessions<'k>(keys: impl Iterator<Item = &'k SessionKey>) -> DfExpr {
-    lancedb::expr::is_in(col("session_id"), keys.map(|key| lit(key.session_id.as_str())).collect())
+    is_in(col("session_id"), keys.map(|key| lit(key.session_id.as_str())).collect())
+}
+
+/// Memories of one agent.
+fn of_owner(owner: &MemoryOwner) -> DfExpr {
+    // The agent first: it has the index.
+    col("agent_id").eq(lit(owner.agent_id.as_str())).and(col("namespace").eq(lit(owner.namespace.as_str())))
+}
+
+/// Memories of one agent with these ids, deleted ones, too.
+pub fn with_ids(owner: &MemoryOwner, ids: &[&MemoryId]) -> DfExpr {
+    of_owner(owner).and(is_in(col("id"), ids.iter().map(|id| lit(id.as_str())).collect()))
+}
+
+/// Memories of one agent that may pass a filter.
+pub fn of_memories(owner: &MemoryOwner, filter: &MemoryFilter) -> DfExpr {
+    let mut parts = vec![of_owner(owner), col("status").eq(lit(LIVE))];
+    if !filter.tiers.is_empty() {
+        parts.push(is_in(col("tier"), filter.tiers.iter().map(|tier| lit(tier.as_str())).collect()));
+    }
+    if !filter.kinds.is_empty() {
+        parts.push(is_in(col("type"), filter.kinds.iter().map(|kind| lit(kind.as_str())).collect()));
+    }
+    parts.extend(filter.min_significance.map(|least| col("significance").gt_eq(lit(least))));
+    parts.extend(filter.since_ms.map(|since| col("updated_at_ms").gt_eq(lit(since))));
+    parts.extend(filter.metadata.iter().filter_map(|(name, value)| mentions(name, value)));
+    parts.into_iter().reduce(DfExpr::and).unwrap_or_else(|| lit(true))
+}
+
+/// The text of a field and its value is in the metadata, somewhere. Of values that have parts, the
+/// order of those is not known.
+fn mentions(name: &str, value: &Value) -> Option<DfExpr> {
+    let is_simple = !matches!(value, Value::Array(_) | Value::Object(_));
+    let text = format!("{}:{}", Json::of(name).as_str(), Json::of(value).as_str());
+    is_simple.then(|| contains(col("metadata"), lit(text)))
+}
+
+/// Those of them that have a vector of this model.
+pub fn of_model(memories: DfExpr, model: &str) -> DfExpr {
+    memories.and(col("embedding_model").eq(lit(model)))
 }
 
 /// What a query asks for; `None` = everything.

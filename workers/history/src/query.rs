@@ -30,9 +30,8 @@ pub struct Page<'a> {
 pub async fn fetch<R>(
     handle: &Handle<R>,
     page: Page<'_>,
-    mut take: impl FnMut(&Cells<'_>) -> Result<(), Failure>,
+    take: impl FnMut(&Cells<'_>) -> Result<(), Failure>,
 ) -> Result<(), Failure> {
-    let failed = |error: lancedb::Error| of_lancedb(&format!("reading {}", handle.name()), &error);
     handle.look().await?;
     let mut query = handle.table.query().select(Select::columns(page.columns)).order_by(page.order);
     if let Some(filter) = page.filter {
@@ -44,6 +43,16 @@ pub async fn fetch<R>(
     if let Some(limit) = page.limit {
         query = query.limit(limit);
     }
+    run(handle, &query, take).await
+}
+
+/// Runs a query as it is, on the version that was looked at last.
+pub async fn run<R>(
+    handle: &Handle<R>,
+    query: &impl ExecutableQuery,
+    mut take: impl FnMut(&Cells<'_>) -> Result<(), Failure>,
+) -> Result<(), Failure> {
+    let failed = |error: lancedb::Error| of_lancedb(&format!("reading {}", handle.name()), &error);
     let mut batches = query.execute().await.map_err(failed)?;
     while let Some(batch) = batches.try_next().await.map_err(failed)? {
         let batch: RecordBatch = batch;

@@ -1,28 +1,22 @@
 //! Merging snapshots: one live row per session, replaced by the newest of a batch.
-//!
-//! LanceDB's own merge cannot carry a watermark, so the merge is computed first and committed by
-//! hand with one. Concurrent merges, and merges through an index, would duplicate keys: a commit on
-//! top of another's is refused, and no index is used to find the rows.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use domain::failure::Failure;
 use domain::read::step_result;
-use lance::dataset::{CommitBuilder, MergeInsertBuilder, WhenMatched, WhenNotMatched};
 use schemas::id::SessionKey;
 use schemas::json::Json;
 
 use crate::append::{Rows, encode};
 use crate::archive::{Tables, Written};
-use crate::failure::of_lance;
-use crate::marks::Marks;
+use crate::merge::Merging;
 use crate::predicate::of_sessions;
 use crate::query::{Page, fetch};
 use crate::table::state::{KEY, STATE, StateRow};
 
 /// A snapshot never gives way to an older one, whoever writes it.
-const NEWER: &str = "target.seq < source.seq";
+const MERGING: Merging = Merging { key: &KEY, newer: "target.seq < source.seq" };
 /// Sessions named in one predicate.
 const SESSIONS_AT_A_TIME: usize = 500;
 
@@ -33,7 +27,7 @@ impl Tables {
         let reached = marks.with_rows(fresh.iter().map(Arc::as_ref));
         let newest = self.newest_of(&fresh).await?;
         if !newest.is_empty() {
-            let merged = self.merge(&newest, &reached).await;
+            let merged = self.state.merge(&MERGING, encode(&STATE, &newest)?, &reached).await;
             self.state.settle(written, merged, &reached).await?;
             written.upkeep.commits += 1;
             written.upkeep.rows += newest.len();
@@ -93,29 +87,5 @@ impl Tables {
             .await?;
         }
         Ok(results)
-    }
-
-    async fn merge(&self, rows: &[StateRow], marks: &Marks) -> Result<(), Failure> {
-        let failed = |error: lance::Error| of_lance("merging snapshots", &error);
-        let batch = encode(&STATE, rows)?;
-        let dataset = self.state.dataset().await?;
-        let on = KEY.map(str::to_owned).into();
-        let mut builder = MergeInsertBuilder::try_new(dataset.clone(), on).map_err(failed)?;
-        builder
-            .when_matched(WhenMatched::update_if(&dataset, NEWER).map_err(failed)?)
-            .when_not_matched(WhenNotMatched::InsertAll)
-            .use_index(false);
-        let job = builder.try_build().map_err(failed)?;
-        let merged = job.execute_uncommitted_batches(vec![batch]).await.map_err(failed)?;
-        let mut transaction = merged.transaction;
-        transaction.transaction_properties = Some(marks.properties());
-        // A second attempt would be one on top of another's commit.
-        let mut commit = CommitBuilder::new(dataset).with_skip_auto_cleanup(true).with_max_retries(0);
-        if let Some(rows) = merged.affected_rows {
-            commit = commit.with_affected_rows(rows);
-        }
-        let committed = commit.execute(transaction).await.map_err(failed)?;
-        self.state.adopt(committed);
-        Ok(())
     }
 }

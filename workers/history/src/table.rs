@@ -2,13 +2,14 @@
 //! schema and the encoder both come from that one list.
 
 pub mod events;
+pub mod memories;
 pub mod state;
 pub mod steps;
 
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use arrow_array::builder::{Int32Builder, Int64Builder, StringBuilder};
+use arrow_array::builder::{Float64Builder, Int32Builder, Int64Builder, StringBuilder};
 use arrow_array::{ArrayRef, RecordBatch};
 use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef};
 
@@ -16,6 +17,7 @@ use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef};
 pub enum Cell<'a> {
     Text(Cow<'a, str>),
     Int(i64),
+    Double(f64),
     Null,
 }
 
@@ -45,6 +47,7 @@ pub enum Kind {
     Long,
     LongOrNull,
     Int,
+    Double,
 }
 
 impl Kind {
@@ -53,6 +56,7 @@ impl Kind {
             Self::Text | Self::TextOrNull => DataType::Utf8,
             Self::Long | Self::LongOrNull => DataType::Int64,
             Self::Int => DataType::Int32,
+            Self::Double => DataType::Float64,
         }
     }
 
@@ -76,6 +80,8 @@ pub struct Table<R: 'static> {
     /// query orders by must be among them.
     pub read: &'static [&'static str],
     pub indexed: &'static [&'static str],
+    /// Columns of words with blanks between them, which have a full-text index.
+    pub searched: &'static [&'static str],
 }
 
 impl<R> Table<R> {
@@ -96,7 +102,7 @@ impl<R> Column<R> {
         let number = |cell: Cell<'_>| match cell {
             Cell::Int(value) => Ok(Some(value)),
             Cell::Null => Ok(None),
-            Cell::Text(_) => Err(mismatch()),
+            Cell::Text(_) | Cell::Double(_) => Err(mismatch()),
         };
         Ok(match self.kind {
             Kind::Text | Kind::TextOrNull => {
@@ -105,7 +111,7 @@ impl<R> Column<R> {
                     match (self.cell)(row) {
                         Cell::Text(value) => array.append_value(value),
                         Cell::Null => array.append_null(),
-                        Cell::Int(_) => return Err(mismatch()),
+                        Cell::Int(_) | Cell::Double(_) => return Err(mismatch()),
                     }
                 }
                 Arc::new(array.finish())
@@ -122,6 +128,16 @@ impl<R> Column<R> {
                 for row in rows {
                     let value = number((self.cell)(row))?;
                     array.append_option(value.map(|v| i32::try_from(v).unwrap_or(i32::MAX)));
+                }
+                Arc::new(array.finish())
+            }
+            Kind::Double => {
+                let mut array = Float64Builder::with_capacity(rows.len());
+                for row in rows {
+                    match (self.cell)(row) {
+                        Cell::Double(value) => array.append_value(value),
+                        _ => return Err(mismatch()),
+                    }
                 }
                 Arc::new(array.finish())
             }

@@ -3,6 +3,7 @@
 
 mod bucket;
 mod gate;
+mod memories;
 mod opening;
 mod restart;
 mod upkeep;

@@ -140,7 +140,7 @@ async fn texts_come_whole_and_streamed_alike() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn tools_are_called_and_their_results_understood() {
+async fn s101_tools_are_called_and_their_results_understood() {
     for place in FAULTY {
         let heard = Heard::default();
         for sink in [Some(&heard), None] {

@@ -127,6 +127,7 @@ fn statements() -> Vec<(&'static str, &'static str)> {
         leases::SQL,
         ledger::SQL,
         lookup::SQL,
+        memories::KEPT_SQL,
         memories::SQL,
         open::SQL,
         operations::SQL,

@@ -2,6 +2,7 @@
 //! the columns mean.
 
 mod find;
+mod kept;
 
 use domain::failure::Failure;
 use domain::memory::NewMemory;
@@ -12,6 +13,7 @@ use schemas::memory::{Memory, MemoryChange, MemoryOwner, MemoryTier};
 
 use crate::columns::{Columns, bad_value, count, id, json, name};
 pub(crate) use find::{Corpus, Only, list, search};
+pub(crate) use kept::{kept_memory, revision, tail_columns, tail_row};
 
 /// A row as a write meets it.
 #[derive(Debug, Clone)]
@@ -136,7 +138,8 @@ pub(crate) fn memory(owner: &MemoryOwner, row: &impl Columns) -> Result<Memory, 
     })
 }
 
-/// A memory with all its content: the column `overflow` is that of `blobs`.
+/// A memory with all its content: the column `overflow` is that of `blobs`. Content that the archive
+/// alone has is empty.
 pub(crate) fn whole_memory(owner: &MemoryOwner, row: &impl Columns) -> Result<Memory, Failure> {
     Ok(Memory { content: whole_content(row)?, ..memory(owner, row)? })
 }
@@ -146,6 +149,7 @@ pub(crate) fn unembedded(row: &impl Columns) -> Result<Unembedded, Failure> {
 }
 
 fn whole_content(row: &impl Columns) -> Result<String, Failure> {
-    let column = if row.opt_text("content_ref")?.is_some() { "overflow" } else { "content" };
-    row.text(column).map(str::to_owned)
+    let content =
+        if row.opt_text("content_ref")?.is_some() { row.opt_text("overflow")? } else { Some(row.text("content")?) };
+    Ok(content.unwrap_or_default().to_owned())
 }

@@ -85,6 +85,7 @@ fn statements() -> Vec<(&'static str, &'static str)> {
         leases::SQL,
         ledger::SQL,
         operations::SQL,
+        memories::KEPT_SQL,
         memories::SQL,
         sessions::SQL,
         talk::SQL,

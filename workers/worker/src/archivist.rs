@@ -1,7 +1,8 @@
 //! The archivist role: moves history from the journal to the archive, in large batches, then trims
-//! the journal (DESIGN 6). Any number may run: one holds the role and works, the others stand by.
+//! the journal (DESIGN 6); memories likewise. Any number may run: one holds the role and works, the others stand by.
 
 mod condition;
+mod memories;
 mod role;
 mod round;
 mod trim;
@@ -12,7 +13,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use domain::failure::Failure;
-use domain::ports::{Archive, Clock, Journal, Leases, Ledger};
+use domain::ports::{Archive, Clock, Journal, Leases, Ledger, MemoryArchive, MemoryTail};
 use schemas::id::WorkerId;
 use schemas::limits;
 use tokio::task::JoinHandle;
@@ -20,6 +21,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use condition::Condition;
+use memories::Mover;
 use round::{Marks, Round};
 use trim::Trimmer;
 
@@ -30,6 +32,8 @@ pub struct ArchivistDeps {
     pub leases: Arc<dyn Leases>,
     pub journal: Arc<dyn Journal>,
     pub archive: Arc<dyn Archive>,
+    pub tail: Arc<dyn MemoryTail>,
+    pub memories: Arc<dyn MemoryArchive>,
     pub ledger: Arc<dyn Ledger>,
     pub clock: Arc<dyn Clock>,
 }
@@ -125,6 +129,7 @@ struct Loop {
     config: ArchivistConfig,
     marks: Option<Marks>,
     trimmer: Trimmer,
+    mover: Mover,
     archiving: Condition,
     trimming: Condition,
     upkeep: Condition,
@@ -137,6 +142,7 @@ impl Loop {
         let now = Instant::now();
         Self {
             trimmer: Trimmer::new(&config),
+            mover: Mover::new(&config),
             archiving: Condition::new("archiving history", &config),
             trimming: Condition::new("trimming the journal", &config),
             upkeep: Condition::new("maintaining the archive", &config),
@@ -150,10 +156,12 @@ impl Loop {
 
     async fn run(mut self, stop: CancellationToken) {
         while !stop.is_cancelled() {
-            let full = self.archive().await;
+            let full = self.archive().await && self.archiving.is_well();
+            // A database that is older than the archive must not be taken for newer by its memories.
+            let more = self.marks.is_some() && self.mover.turn(&self.deps).await;
             self.trim().await;
             self.maintain().await;
-            if full && self.archiving.is_well() {
+            if full || more {
                 continue;
             }
             let wait = self.archiving.wait().unwrap_or(Duration::from_millis(self.config.interval_ms));

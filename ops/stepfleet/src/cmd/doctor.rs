@@ -10,7 +10,8 @@ use std::time::Instant;
 use anyhow::{Result, bail};
 use clap::Args;
 use domain::ports::{Archive, Clock};
-use domain::verify::{Progress, verify_all};
+use domain::verify::{Progress, verify_all, verify_memories};
+use history::LanceArchive;
 use host::clock::SystemClock;
 use host::config::{Config, Database, History as Place};
 use host::{datadir, probe};
@@ -123,7 +124,7 @@ async fn database(store: &Store, report: &mut Report) {
     }
 }
 
-async fn verify(store: &Store, archive: &dyn Archive) -> Result<History> {
+async fn verify(store: &Store, archive: &LanceArchive) -> Result<History> {
     let mut namespaces = vec![Namespace::default_ns()];
     namespaces.extend(store.tokens.all().await?.into_iter().map(|token| token.namespace));
     namespaces.sort();
@@ -139,11 +140,14 @@ async fn verify(store: &Store, archive: &dyn Archive) -> Result<History> {
     })
     .await?;
     bar.finish_and_clear();
-    let shown = verdict.broken.iter().take(BROKEN_SHOWN_MAX).map(ToString::to_string).collect();
+    let memories = verify_memories(store.tail.as_ref(), archive).await?;
+    let broken = verdict.broken.iter().map(ToString::to_string).chain(memories.findings);
+    let shown = broken.take(BROKEN_SHOWN_MAX).collect();
     Ok(History {
         sessions: verdict.seen.sessions,
         steps: verdict.seen.steps,
-        broken: verdict.seen.broken,
+        memories: memories.seen,
+        broken: verdict.seen.broken + memories.broken,
         findings: shown,
     })
 }

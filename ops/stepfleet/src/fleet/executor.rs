@@ -22,7 +22,7 @@ pub fn start(parts: &Parts, config: &Config, worker: &WorkerId, nudge: Nudge) ->
         code: CodeConfig { deno: config.deno.clone(), allow_net: config.code_hosts.clone() },
     };
     let actions = Actions::new(settings, parts.models.clone(), parts.store.definitions.clone()).map_err(Error::msg)?;
-    let memory = MemoryActions::new(parts.store.memories.clone(), parts.embedder.clone());
+    let memory = MemoryActions::new(parts.memories.clone(), parts.embedder.clone());
     let deps = ExecutorDeps {
         operations: parts.store.operations.clone(),
         runner: Arc::new(actions.with(ActionKind::Memory, Arc::new(memory))),

@@ -5,7 +5,10 @@ use std::sync::Arc;
 
 use anyhow::{Error, Result, bail};
 use broker::{EmbeddedLive, EmbeddedQueue, Rabbit};
-use domain::ports::{Archive, Clock, DeadLetters, Effects, Embedder, Live, Models, Queue, TaskQueue};
+use domain::ports::{
+    Archive, Clock, DeadLetters, Effects, Embedder, Live, Memories, MemoryArchive, Models, Queue, TaskQueue,
+};
+use domain::recall::ArchivedMemories;
 use history::LanceArchive;
 use host::clock::{FleetClock, SystemClock};
 use host::config::{Config, History, ModelProfile};
@@ -21,6 +24,8 @@ use super::store::{Schema, Store};
 pub struct Parts {
     pub store: Store,
     pub archive: Arc<dyn Archive>,
+    pub memory_archive: Arc<dyn MemoryArchive>,
+    pub memories: Arc<dyn Memories>,
     pub queue: Arc<dyn Queue>,
     pub dead: Arc<dyn DeadLetters>,
     /// Where tasks for workers of others go; nowhere without a broker.
@@ -62,6 +67,8 @@ impl Parts {
             clock.shift(ahead_ms);
         }
         let archive = when_ready("history", stop, archive_may_come, async || open_archive(config, true).await).await?;
+        let archive = Arc::new(archive);
+        let memories = Arc::new(ArchivedMemories::new(store.tail.clone(), archive.clone()));
         let shards = store.leases.shard_count().await?;
         let (queue, dead, live, tasks) = carriers(config, shards)?;
         let effects = Arc::new(Talking::new(
@@ -69,7 +76,7 @@ impl Parts {
                 conversations: store.conversations.clone(),
                 definitions: store.definitions.clone(),
                 models: performer.clone(),
-                memories: store.memories.clone(),
+                memories: memories.clone(),
                 embedder: embedder.clone(),
                 live: live.clone(),
                 clock: clock.clone(),
@@ -77,11 +84,12 @@ impl Parts {
             },
             performer.clone(),
         ));
-        let archive = Arc::new(archive);
         let models = performer;
         Ok(Self {
             store,
+            memory_archive: archive.clone(),
             archive,
+            memories,
             queue,
             dead,
             tasks,

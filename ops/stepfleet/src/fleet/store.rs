@@ -5,7 +5,7 @@ use std::sync::Arc;
 use anyhow::{Result, bail};
 use domain::failure::Failure;
 use domain::ports::{
-    Clock, Commits, Conversations, Definitions, Journal, Leases, Ledger, Memories, Operations, Sessions, Tokens,
+    Clock, Commits, Conversations, Definitions, Journal, Leases, Ledger, MemoryTail, Operations, Sessions, Tokens,
 };
 use host::config::{Config, Database};
 use store::{OpenOptions, PostgresStore, SqliteStore};
@@ -22,7 +22,8 @@ pub struct Store {
     pub definitions: Arc<dyn Definitions>,
     pub conversations: Arc<dyn Conversations>,
     pub operations: Arc<dyn Operations>,
-    pub memories: Arc<dyn Memories>,
+    /// Memories, as far as the archive does not have all of them.
+    pub tail: Arc<dyn MemoryTail>,
     backend: Backend,
 }
 
@@ -75,7 +76,7 @@ impl Store {
             + Definitions
             + Conversations
             + Operations
-            + Memories
+            + MemoryTail
             + 'static,
     {
         let store = Arc::new(store);
@@ -89,7 +90,7 @@ impl Store {
             definitions: store.clone(),
             conversations: store.clone(),
             operations: store.clone(),
-            memories: store,
+            tail: store,
             backend,
         }
     }

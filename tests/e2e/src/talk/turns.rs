@@ -40,18 +40,6 @@ async fn a_session_that_converses_needs_no_definitions() {
 }
 
 #[tokio::test]
-async fn three_messages_are_three_turns_with_an_answer_each() {
-    let fleet = open().await;
-    converse(&fleet, "c50", &["ben"]).await;
-    for text in ["my name is Ada", "I like tea", "who am I"] {
-        ended(&fleet, &say(&fleet, "c50", text).await).await;
-    }
-    let all = fleet.get("/api/conversations/c50/turns").await;
-    assert_eq!(all["items"].as_array().map(Vec::len), Some(3));
-    assert_eq!(said(&fleet, "c50").await.len(), 6);
-}
-
-#[tokio::test]
 async fn s105_tokens_arrive_before_the_message_and_two_clients_see_the_same() {
     let fleet = open().await;
     converse(&fleet, "c105", &["ben"]).await;

@@ -1,19 +1,32 @@
 //! Contract of `Memories`.
 
+mod archived;
 mod content;
 mod finding;
 mod vectors;
 
+use std::sync::Arc;
+
 use domain::memory::{Embedding, MemoryFilter, MemoryKey, MemoryQuery, NewMemory, Weights};
-use domain::ports::Remembered;
+use domain::ports::{MemoryArchive, Remembered};
 use schemas::id::{MemoryId, Namespace};
 use schemas::memory::{Memory, MemoryChange, MemoryOwner, MemoryTier};
 use serde_json::{Map, json};
 
 use super::Ports;
 use super::build::{agent_id, namespace};
+use crate::fake::MemArchive;
+
+pub use archived::moved_suite;
 
 pub async fn suite(make: &impl AsyncFn() -> Ports) {
+    plain_suite(make).await;
+    archived::suite(make).await;
+    let archive = async || Arc::new(MemArchive::default()) as Arc<dyn MemoryArchive>;
+    moved_suite(make, &archive).await;
+}
+
+async fn plain_suite(make: &impl AsyncFn() -> Ports) {
     a_write_is_readable_at_once(&make().await).await;
     a_label_is_there_once(&make().await).await;
     a_deletion_is_not_undone(&make().await).await;

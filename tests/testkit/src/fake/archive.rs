@@ -1,6 +1,7 @@
 //! The archive in memory: three append-only tables, each with its own watermark, written one after
 //! the other, so that a crash can strike between them.
 
+mod memories;
 mod read;
 
 use std::collections::BTreeMap;
@@ -9,9 +10,11 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use domain::failure::Failure;
+use domain::memory::kept::KeptMemory;
 use domain::ports::{Archive, ArchiveBatch, EventRow, StepQuery, Watermarks};
-use schemas::id::{SessionKey, Shard};
+use schemas::id::{MemoryId, SessionKey, Shard};
 use schemas::json::Json;
+use schemas::memory::MemoryOwner;
 use schemas::record::{JournalRow, Snapshot, StoredStep};
 
 use crate::dice::Dice;
@@ -38,6 +41,7 @@ struct Tables {
     events: Table<EventRow>,
     snapshots: BTreeMap<SessionKey, Snapshot>,
     snapshot_marks: Watermarks,
+    memories: BTreeMap<(MemoryOwner, MemoryId), KeptMemory>,
     appends: u64,
 }
 

@@ -85,6 +85,12 @@ impl<'q> Search<'q> {
         });
     }
 
+    /// Takes texts into account that were not shown because they have none of the words: how rare a word
+    /// is hangs on them, too.
+    pub fn see_others(&mut self, texts: u64) {
+        self.collection.add_others(texts);
+    }
+
     /// Best first; of equal ones the newer, then the one with the smaller id.
     pub fn finish(self) -> Vec<Ranked> {
         let (weights, by_vector) = (&self.query.weights, self.probe.is_some());

@@ -37,6 +37,11 @@ impl Terms {
         Self(terms)
     }
 
+    /// The words with a blank between them, in no order.
+    pub fn joined(&self) -> String {
+        self.0.keys().map(String::as_str).collect::<Vec<_>>().join(" ")
+    }
+
     pub fn len(&self) -> usize {
         self.0.len()
     }
@@ -79,6 +84,13 @@ impl Collection {
         }
     }
 
+    /// Adds texts without any of the words, as long as the others are on average.
+    pub fn add_others(&mut self, texts: u64) {
+        let average = self.words.checked_div(self.texts).unwrap_or(0);
+        self.words = self.words.saturating_add(average.saturating_mul(texts));
+        self.texts = self.texts.saturating_add(texts);
+    }
+
     /// How well a text of the collection matches, from 0 to 1. A text of usual length that has every
     /// word once gets 1: rare words count most, and a word that no text has still counts as missing.
     pub fn score(&self, counts: &Counts) -> f64 {
@@ -99,6 +111,21 @@ impl Collection {
         let having = self.having.get(index).copied().unwrap_or(0) as f64;
         ((self.texts as f64 - having + 0.5) / (having + 0.5) + 1.0).ln()
     }
+}
+
+/// The words of a text that comes in parts, with a blank between them: an index that splits at blanks
+/// has the same words as a search.
+pub fn spaced<'t>(parts: impl IntoIterator<Item = &'t str>) -> String {
+    let mut words = String::new();
+    for part in parts {
+        each_word(part, &mut |word: &str| {
+            if !words.is_empty() {
+                words.push(' ');
+            }
+            words.push_str(word);
+        });
+    }
+    words
 }
 
 /// Calls back with each word. One buffer serves all: a search reads many texts.

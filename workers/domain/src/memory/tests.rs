@@ -4,7 +4,6 @@ use proptest::prelude::*;
 use schemas::id::{AgentId, Namespace};
 use schemas::limits::{MEMORY_BLOCKS_BYTES_MAX, MEMORY_CONTENT_BYTES_MAX, MEMORY_QUERY_TERMS_MAX};
 
-use super::merge::{Versioned, union};
 use super::search::{Ranked, Scanned, Search, hits};
 use super::terms::{Collection, Terms};
 use super::vector::{Probe, from_bytes, to_bytes};
@@ -203,15 +202,6 @@ fn a_deleted_memory_is_no_hit() {
 }
 
 #[test]
-fn the_newest_version_wins_and_a_deletion_hides() {
-    let row = |name: &str, version, row: Option<&'static str>| Versioned { id: id(name), version, row };
-    let fresh = [row("a", 2, Some("a2")), row("b", 3, None), row("d", 1, Some("d1"))];
-    let archived = [row("a", 1, Some("a1")), row("b", 2, Some("b2")), row("c", 1, Some("c1")), row("d", 1, Some("d1"))];
-    let live: Vec<_> = union(fresh, archived).into_iter().map(|(_, row)| row).collect();
-    assert_eq!(live, ["a2", "c1", "d1"]);
-}
-
-#[test]
 fn blocks_are_chosen_by_significance_and_shown_by_title() {
     let named =
         |name: &str, tier, significance| Memory { label: Some(name.into()), significance, ..memory(name, tier, name) };
@@ -281,22 +271,5 @@ proptest! {
         prop_assert!(found.windows(2).all(|pair| pair[0].score >= pair[1].score));
         let backwards: Vec<Row<'_>> = rows.into_iter().rev().collect();
         prop_assert_eq!(found, ranked(&query, &backwards), "the order of rows does not matter");
-    }
-
-    #[test]
-    fn a_union_is_what_a_journal_would_say(ops in proptest::collection::vec((0u8..4, any::<bool>(), any::<bool>()), 0..40)) {
-        // Versions of a memory count up; each is archived or still fresh; the newest one counts.
-        let mut versions = [0u64; 4];
-        let (mut fresh, mut archived, mut truth) = (Vec::new(), Vec::new(), std::collections::BTreeMap::new());
-        for (which, deletes, is_fresh) in ops {
-            versions[usize::from(which)] += 1;
-            let (name, version) = (id(&format!("m{which}")), versions[usize::from(which)]);
-            let row = (!deletes).then_some(version);
-            truth.insert(name.clone(), row);
-            let log = if is_fresh { &mut fresh } else { &mut archived };
-            log.push(Versioned { id: name, version, row });
-        }
-        let wanted: Vec<_> = truth.into_iter().filter_map(|(id, row)| Some((id, row?))).collect();
-        prop_assert_eq!(union(fresh, archived), wanted);
     }
 }

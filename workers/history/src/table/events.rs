@@ -60,6 +60,7 @@ pub static EVENTS: Table<LogRow> = Table {
     ],
     read: &["type", "payload", "created_at_ms", "namespace", "session_id", "event_offset"],
     indexed: &["session_id"],
+    searched: &[],
 };
 
 pub fn decode(cells: &Cells<'_>) -> Result<Vec<EventRow>, Failure> {

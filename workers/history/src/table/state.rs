@@ -84,6 +84,7 @@ pub static STATE: Table<StateRow> = Table {
     ],
     read: &["agent_id", "session_id", "result", "conversation_id", "moniker", "namespace", "state", "head", "seq"],
     indexed: &["session_id"],
+    searched: &[],
 };
 
 pub fn decode(cells: &Cells<'_>) -> Result<Vec<Snapshot>, Failure> {

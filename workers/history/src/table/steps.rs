@@ -94,6 +94,7 @@ pub static STEPS: Table<StepRow> = Table {
         "event_offset",
     ],
     indexed: &["session_id", "agent_id"],
+    searched: &[],
 };
 
 /// Reads rows back. JSON that is none becomes a JSON string, an unknown status `info`: a row that

@@ -55,6 +55,7 @@ impl Gate {
         self.put_before(&place, &mut tables.steps).await;
         self.put_before(&place, &mut tables.events).await;
         self.put_before(&place, &mut tables.state).await;
+        self.put_before(&place, &mut tables.memories).await;
         LanceArchive(Arc::new(tables))
     }
 

@@ -1,6 +1,7 @@
 //! What agents remember.
 
 mod find;
+mod kept;
 mod sql;
 mod write;
 
@@ -15,6 +16,8 @@ use schemas::memory::{Memory, MemoryOwner};
 use super::SqliteStore;
 use super::failure::failure;
 use crate::remembering::{list, search, unembedded, whole_memory};
+#[cfg(test)]
+pub(super) use kept::SQL as KEPT_SQL;
 #[cfg(test)]
 pub(super) use sql::SQL;
 

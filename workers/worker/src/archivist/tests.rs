@@ -1,5 +1,7 @@
 //! The archivist against faithful fakes, on paused time.
 
+mod memories;
+
 use domain::ports::{ArchiveBatch, EventRow, StepQuery, Watermarks};
 use domain::read::{StepsOf, StepsQuery, steps};
 use schemas::id::{SessionKey, WorkerId};
@@ -37,6 +39,8 @@ impl World {
             leases: self.ports.leases.clone(),
             journal: self.ports.journal.clone(),
             archive,
+            tail: self.ports.tail.clone(),
+            memories: Arc::new(self.archive.clone()),
             ledger: self.ports.ledger.clone(),
             clock: Arc::new(self.clock.clone()),
         }

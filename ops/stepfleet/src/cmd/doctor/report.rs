@@ -24,6 +24,8 @@ impl Check {
 pub struct History {
     pub sessions: u64,
     pub steps: u64,
+    /// Of which the archive alone has all.
+    pub memories: u64,
     pub broken: u64,
     pub findings: Vec<String>,
 }
@@ -53,7 +55,8 @@ impl Report {
             rows.add_row([check.name.clone(), check.well.to_string(), check.detail.clone()]);
         }
         if let Some(history) = &self.history {
-            let detail = format!("{} sessions, {} steps, {} breaches", history.sessions, history.steps, history.broken);
+            let History { sessions, steps, memories, broken, .. } = history;
+            let detail = format!("{sessions} sessions, {steps} steps, {memories} memories, {broken} breaches");
             rows.add_row(["history".into(), (history.broken == 0).to_string(), detail]);
             for finding in &history.findings {
                 rows.add_row([String::new(), "false".into(), finding.clone()]);
@@ -73,7 +76,7 @@ mod tests {
         report.add("a", true, "");
         report.finish();
         assert!(report.well);
-        report.history = Some(History { sessions: 1, steps: 1, broken: 1, findings: vec!["gap".into()] });
+        report.history = Some(History { sessions: 1, steps: 1, memories: 0, broken: 1, findings: vec!["gap".into()] });
         report.finish();
         assert!(!report.well && report.table().to_string().contains("gap"));
     }

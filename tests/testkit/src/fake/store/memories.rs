@@ -1,9 +1,11 @@
-//! The `Memories` port, kept as two logs of versions: what was written lately, and what was moved away
-//! since. It is the union of both that is read, as if one of them were an archive.
+//! The `Memories` port, and what of it moves to an archive.
+
+mod kept;
+
+use std::collections::BTreeMap;
 
 use async_trait::async_trait;
 use domain::failure::Failure;
-use domain::memory::merge::{Versioned, union};
 use domain::memory::search::{Scanned, Search, hits};
 use domain::memory::vector::to_bytes;
 use domain::memory::{Embedding, MemoryHits, MemoryKey, MemoryQuery, NewMemory, Traits};
@@ -15,26 +17,42 @@ use schemas::memory::{Memory, MemoryChange, MemoryOwner};
 
 use super::MemStore;
 
-/// Writes after which what is fresh is moved away.
-const FRESH_MAX: usize = 3;
-
-/// A memory with all its content.
+/// A memory, and what is heavy of it.
 #[derive(Debug, Clone)]
 pub(super) struct MemoryRec {
+    /// With all its content, unless that overflowed and is in the archive alone.
     memory: Memory,
+    /// What searches see of the content.
+    beginning: String,
     body_hash: [u8; 32],
+    content_hash: [u8; 32],
     embedding: Option<Embedding>,
 }
 
-#[derive(Debug, Clone, Default)]
-pub(super) struct Corpus {
-    fresh: Vec<Versioned<MemoryRec>>,
-    archived: Vec<Versioned<MemoryRec>>,
+/// A row: what is left of it once it was deleted, too.
+#[derive(Debug, Clone)]
+pub(super) struct Row {
+    version: u64,
+    revision: u64,
+    rec: Option<MemoryRec>,
+    kept_at_ms: Option<i64>,
+    is_light: bool,
 }
+
+impl Row {
+    /// The row after a change.
+    fn next(before: Option<&Self>, version: u64, rec: Option<MemoryRec>) -> Self {
+        let revision = before.map_or(0, |row| row.revision) + 1;
+        Self { version, revision, rec, kept_at_ms: None, is_light: false }
+    }
+}
+
+#[derive(Debug, Clone, Default)]
+pub(super) struct Corpus(BTreeMap<MemoryId, Row>);
 
 impl Corpus {
     fn live(&self) -> Vec<MemoryRec> {
-        union(self.fresh.clone(), self.archived.clone()).into_iter().map(|(_, rec)| rec).collect()
+        self.0.values().filter_map(|row| row.rec.clone()).collect()
     }
 
     fn find(&self, key: &MemoryKey) -> Option<MemoryRec> {
@@ -46,26 +64,21 @@ impl Corpus {
 
     /// The newest version of an id, deletions included; 0 if there is none.
     fn version(&self, id: &MemoryId) -> u64 {
-        let versions = self.fresh.iter().chain(&self.archived).filter(|one| one.id == *id);
-        versions.map(|one| one.version).max().unwrap_or(0)
+        self.0.get(id).map_or(0, |row| row.version)
     }
 
-    fn add(&mut self, id: MemoryId, version: u64, row: Option<MemoryRec>) {
-        if self.fresh.len() == FRESH_MAX {
-            self.archived.append(&mut self.fresh);
-        }
-        self.fresh.push(Versioned { id, version, row });
+    fn put(&mut self, id: MemoryId, version: u64, rec: Option<MemoryRec>) {
+        let row = Row::next(self.0.get(&id), version, rec);
+        self.0.insert(id, row);
     }
 
     fn set_embedding(&mut self, id: &MemoryId, version: u64, embedding: &Embedding) -> bool {
-        let rows = self.fresh.iter_mut().chain(&mut self.archived);
-        let mut set = false;
-        for rec in rows.filter(|one| one.id == *id && one.version == version).filter_map(|one| one.row.as_mut()) {
-            rec.embedding = Some(embedding.clone());
-            rec.memory.embedding_model = Some(embedding.model.clone());
-            set = true;
-        }
-        set
+        let Some(row) = self.0.get(id).filter(|row| row.version == version) else { return false };
+        let Some(mut rec) = row.rec.clone() else { return false };
+        rec.embedding = Some(embedding.clone());
+        rec.memory.embedding_model = Some(embedding.model.clone());
+        self.put(id.clone(), version, Some(rec));
+        true
     }
 
     fn write(&mut self, owner: &MemoryOwner, new: &NewMemory, now_ms: i64) -> Remembered {
@@ -80,13 +93,16 @@ impl Corpus {
         if new.expect_version.is_some_and(|expected| expected != version) {
             return done(MemoryChange::Conflict, version);
         }
-        if row.as_ref().is_some_and(|row| row.body_hash == new.body_hash()) {
-            if let Some(embedding) = &new.embedding {
+        if let Some(row) = row.as_ref().filter(|row| row.body_hash == new.body_hash()) {
+            if let Some(embedding) = &new.embedding
+                && row.memory.embedding_model.as_ref() != Some(&embedding.model)
+            {
                 self.set_embedding(&id, version, embedding);
             }
             return done(MemoryChange::Unchanged, version);
         }
-        let kept = row.as_ref().filter(|row| row.memory.content == new.content).and_then(|row| row.embedding.clone());
+        let kept =
+            row.as_ref().filter(|row| row.content_hash == new.content_hash()).and_then(|row| row.embedding.clone());
         let embedding = new.embedding.clone().or(kept);
         let memory = Memory {
             id: id.clone(),
@@ -104,8 +120,9 @@ impl Corpus {
             created_at_ms: row.as_ref().map_or(now_ms, |row| row.memory.created_at_ms),
             updated_at_ms: now_ms,
         };
-        let rec = MemoryRec { memory, body_hash: new.body_hash(), embedding };
-        self.add(id.clone(), version + 1, Some(rec));
+        let beginning = new.content[..new.content.floor_char_boundary(MEMORY_INLINE_BYTES_MAX)].to_owned();
+        let (body_hash, content_hash) = (new.body_hash(), new.content_hash());
+        self.put(id.clone(), version + 1, Some(MemoryRec { memory, beginning, body_hash, content_hash, embedding }));
         let change = if row.is_some() { MemoryChange::Updated } else { MemoryChange::Created };
         done(change, version + 1)
     }
@@ -156,12 +173,11 @@ impl Memories for MemStore {
         for rec in &live {
             let stored =
                 rec.embedding.as_ref().map(|embedding| (embedding.model.as_str(), to_bytes(&embedding.vector)));
-            let content = &rec.memory.content;
             search.see(&Scanned {
                 id: &rec.memory.id,
                 traits: rec.traits(&Json::of(&rec.memory.metadata)),
                 label: rec.memory.label.as_deref(),
-                content: &content[..content.floor_char_boundary(MEMORY_INLINE_BYTES_MAX)],
+                content: &rec.beginning,
                 embedding: stored.as_ref().map(|(model, bytes)| (*model, &bytes[..])),
             });
         }
@@ -183,7 +199,7 @@ impl Memories for MemStore {
         let mut state = self.transaction();
         let Some(corpus) = state.memories.get_mut(owner) else { return Ok(false) };
         let Some(rec) = corpus.find(key) else { return Ok(false) };
-        corpus.add(rec.memory.id, rec.memory.version + 1, None);
+        corpus.put(rec.memory.id, rec.memory.version + 1, None);
         Ok(true)
     }
 
@@ -213,8 +229,7 @@ impl Memories for MemStore {
     ) -> Result<bool, Failure> {
         let mut state = self.transaction();
         let Some(corpus) = state.memories.get_mut(owner) else { return Ok(false) };
-        let is_newest = corpus.version(id) == version;
-        Ok(is_newest && corpus.set_embedding(id, version, embedding))
+        Ok(corpus.set_embedding(id, version, embedding))
     }
 }
 

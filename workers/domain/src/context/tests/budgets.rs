@@ -6,7 +6,7 @@ use super::*;
 use crate::chat::ImageSource;
 
 #[test]
-fn a_token_is_four_characters_rounded_up() {
+fn s145_a_token_is_four_characters_rounded_up() {
     for (text, tokens) in [("", 0), ("a", 1), ("abcd", 1), ("abcde", 2), ("ünïc", 1), ("日本語日本", 2)] {
         assert_eq!(estimate_tokens(text), tokens, "{text:?}");
     }
@@ -28,7 +28,7 @@ fn everything_in_a_message_is_counted() {
 }
 
 #[test]
-fn only_more_than_the_budget_is_too_much() {
+fn s145_only_more_than_the_budget_is_too_much() {
     let budget = ContextBudget::default();
     assert_eq!(
         (budget.tokens(), should_compress(160_000, &budget), should_compress(160_001, &budget)),

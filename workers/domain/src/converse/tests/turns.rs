@@ -7,6 +7,44 @@ use super::bench::Bench;
 use crate::chat::{Finish, Part, Role};
 use crate::moniker::Decision;
 
+/// The names of SPEC W-DEC-02.
+const NAMES: [&str; 13] = [
+    "START_TURN",
+    "COMPLETE_TURN",
+    "FAIL_TURN",
+    "APPEND_MESSAGE",
+    "DISPATCH_TASK",
+    "DISPATCH_WORKFLOW",
+    "DISPATCH_AGENT",
+    "TRACK_ASYNC_OPERATION",
+    "ASYNC_OPERATION_COMPLETED",
+    "MARK_WAITING",
+    "RESUME_FROM_TOOL",
+    "WRITE_MEMORY",
+    "UPDATE_MEMORY",
+];
+
+/// That the same inputs lead to the same decisions, the bench checks at every step of every test.
+#[test]
+fn s_136_decisions_have_the_names_of_the_seed() {
+    let slow = json!({"target_type": "task", "target_id": "slow", "async": true});
+    let developer = json!({"target_type": "agent", "target_id": "developer"});
+    let mut talk = Bench::new(json!({})).with_tool("slow", slow).with_tool("dev", developer);
+    talk.say("go");
+    talk.assemble();
+    talk.reply("", &[("c1", "slow", json!({})), ("c2", "dev", json!({"task": "x"}))]);
+    talk.result("in-1.1.1", json!("written"));
+    talk.reply("I wait.", &[]);
+    talk.result("in-1.1.0", json!("built"));
+    talk.reply("All is done.", &[]);
+    talk.extract();
+    assert_eq!(talk.turn(0).status, TurnStatus::Completed);
+    for name in ["DISPATCH_TASK", "DISPATCH_AGENT", "TRACK_ASYNC_OPERATION", "ASYNC_OPERATION_COMPLETED"] {
+        assert!(talk.names.iter().any(|one| one == name), "{name}: {:?}", talk.names);
+    }
+    assert!(talk.names.iter().all(|name| NAMES.contains(&name.as_str())), "{:?}", talk.names);
+}
+
 #[test]
 fn s_49_a_single_turn_runs_in_order() {
     let mut talk = Bench::new(json!({}));

@@ -9,7 +9,7 @@ pub(super) const LOCK: &str =
 pub(super) const OF_ID: &str = concat!(current_columns!(), "WHERE m.namespace = $1 AND m.agent_id = $2 AND m.id = $3");
 pub(super) const OF_LABEL: &str =
     concat!(current_columns!(), "WHERE m.namespace = $1 AND m.agent_id = $2 AND m.label = $3");
-/// `$15` keeps the vector that is there.
+/// `$15` keeps the vector that is there, if it is.
 pub(super) const PUT: &str = concat!(
     "INSERT INTO memories AS m (namespace, agent_id, id, version, label, tier, type, significance, metadata, content,
         content_ref, content_hash, body_hash, embedding, embedding_model, created_at_ms, updated_at_ms)
@@ -23,16 +23,19 @@ pub(super) const PUT: &str = concat!(
         metadata = excluded.metadata, content = excluded.content, content_ref = excluded.content_ref,
         content_hash = excluded.content_hash, body_hash = excluded.body_hash,
         embedding = CASE WHEN $15::bool THEN m.embedding ELSE excluded.embedding END,
-        embedding_model = CASE WHEN $15::bool THEN m.embedding_model ELSE excluded.embedding_model END,
-        updated_at_ms = excluded.updated_at_ms"
+        embedding_model = CASE WHEN NOT $15::bool THEN excluded.embedding_model
+            WHEN m.embedding IS NOT NULL THEN m.embedding_model END,
+        updated_at_ms = excluded.updated_at_ms, revision = m.revision + 1, kept_at_ms = NULL, is_light = FALSE"
 );
 pub(super) const EMBED: &str = "
-    UPDATE memories SET embedding_model = $5, embedding = $6
+    UPDATE memories SET embedding_model = $5, embedding = $6, revision = revision + 1, kept_at_ms = NULL,
+        is_light = FALSE
     WHERE namespace = $1 AND agent_id = $2 AND id = $3 AND version = $4 AND deleted_at_ms IS NULL";
 pub(super) const FORGET: &str = concat!(
     "UPDATE memories SET version = version + 1, label = NULL, metadata = '{}', content = '', content_ref = NULL,
         content_hash = decode(repeat('00', 32), 'hex'), body_hash = decode(repeat('00', 32), 'hex'),
-        embedding = NULL, embedding_model = NULL, updated_at_ms = clock.now, deleted_at_ms = clock.now
+        embedding = NULL, embedding_model = NULL, updated_at_ms = clock.now, deleted_at_ms = clock.now,
+        revision = revision + 1, kept_at_ms = NULL, is_light = FALSE
     FROM (SELECT ",
     now!(),
     " AS now) AS clock

@@ -8,7 +8,7 @@ pub(super) const OF_LABEL: &str = concat!(
     current_columns!(),
     "INDEXED BY memories_label WHERE m.namespace = ?1 AND m.agent_id = ?2 AND m.label = ?3 AND m.label IS NOT NULL"
 );
-/// `?15` keeps the vector that is there.
+/// `?15` keeps the vector that is there, if it is.
 pub(super) const PUT: &str = "
     INSERT INTO memories (namespace, agent_id, id, version, label, tier, type, significance, metadata, content,
         content_ref, content_hash, body_hash, embedding, embedding_model, created_at_ms, updated_at_ms)
@@ -18,15 +18,16 @@ pub(super) const PUT: &str = "
         metadata = excluded.metadata, content = excluded.content, content_ref = excluded.content_ref,
         content_hash = excluded.content_hash, body_hash = excluded.body_hash,
         embedding = CASE WHEN ?15 THEN memories.embedding ELSE excluded.embedding END,
-        embedding_model = CASE WHEN ?15 THEN memories.embedding_model ELSE excluded.embedding_model END,
-        updated_at_ms = excluded.updated_at_ms";
+        embedding_model = CASE WHEN NOT ?15 THEN excluded.embedding_model
+            WHEN memories.embedding IS NOT NULL THEN memories.embedding_model END,
+        updated_at_ms = excluded.updated_at_ms, revision = memories.revision + 1, kept_at_ms = NULL, is_light = 0";
 pub(super) const EMBED: &str = "
-    UPDATE memories SET embedding_model = ?5, embedding = ?6
+    UPDATE memories SET embedding_model = ?5, embedding = ?6, revision = revision + 1, kept_at_ms = NULL, is_light = 0
     WHERE namespace = ?1 AND agent_id = ?2 AND id = ?3 AND version = ?4 AND deleted_at_ms IS NULL";
 pub(super) const FORGET: &str = "
     UPDATE memories SET version = version + 1, label = NULL, metadata = '{}', content = '', content_ref = NULL,
         content_hash = zeroblob(32), body_hash = zeroblob(32), embedding = NULL, embedding_model = NULL,
-        updated_at_ms = ?4, deleted_at_ms = ?4
+        updated_at_ms = ?4, deleted_at_ms = ?4, revision = revision + 1, kept_at_ms = NULL, is_light = 0
     WHERE namespace = ?1 AND agent_id = ?2 AND id = ?3";
 pub(super) const PUT_BLOB: &str = "
     INSERT INTO blobs (namespace, blob_id, content, created_at_ms) VALUES (?1, ?2, ?3, ?4)

@@ -93,6 +93,10 @@ async fn orders_come_from_indexes() {
         "memories::recent_of_tier",
         "memories::recent_of_type",
         "memories::unembedded",
+        "memories::tail",
+        "memories::waiting",
+        "memories::heavy",
+        "memories::settled",
     ];
     for (name, sql) in statements().into_iter().filter(|(name, _)| ordered.contains(name)) {
         let explain = format!("EXPLAIN QUERY PLAN {sql}");

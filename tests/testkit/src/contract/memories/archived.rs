@@ -1,0 +1,181 @@
+//! Contract of `MemoryTail`, and of memories in two places: whatever has moved, what is read is the same.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use domain::failure::Failure;
+use domain::memory::kept::KeptMemory;
+use domain::memory::{Embedding, MemoryHits, MemoryKey, MemoryQuery, NewMemory};
+use domain::ports::{
+    Memories, MemoryArchive, MemoryListQuery, MemoryPage, MemoryTail, Remembered, Revision, Unembedded,
+};
+use domain::recall::{ArchivedMemories, move_memories};
+use schemas::id::MemoryId;
+use schemas::memory::{Memory, MemoryOwner};
+
+use super::super::Ports;
+use super::{by_id, id, new, owner, vector, write};
+use crate::fake::MemArchive;
+
+pub async fn suite(make: &impl AsyncFn() -> Ports) {
+    what_changes_waits_until_it_is_recorded(&make().await).await;
+    a_light_row_keeps_what_lists_show(&make().await).await;
+    a_batch_is_moved_once_however_often_it_is_tried(&make().await).await;
+}
+
+/// The suites of `Memories`, with everything moved to the archive after each change, and nothing left in
+/// the tail.
+pub async fn moved_suite(make: &impl AsyncFn() -> Ports, archive: &impl AsyncFn() -> Arc<dyn MemoryArchive>) {
+    let make = async || {
+        let (ports, archive) = (make().await, archive().await);
+        let tail = ports.tail.clone();
+        let inner = ArchivedMemories::new(tail.clone(), archive.clone());
+        Ports { memories: Arc::new(Moved { inner, tail, archive }), ..ports }
+    };
+    Box::pin(super::plain_suite(&make)).await;
+}
+
+/// An archivist without patience.
+struct Moved {
+    inner: ArchivedMemories,
+    tail: Arc<dyn MemoryTail>,
+    archive: Arc<dyn MemoryArchive>,
+}
+
+impl Moved {
+    async fn then<T>(&self, done: Result<T, Failure>) -> Result<T, Failure> {
+        move_memories(self.tail.as_ref(), self.archive.as_ref()).await?;
+        self.tail.lighten(0, 10_000).await?;
+        done
+    }
+}
+
+#[async_trait]
+impl Memories for Moved {
+    async fn write(&self, owner: &MemoryOwner, memory: &NewMemory) -> Result<Remembered, Failure> {
+        self.then(self.inner.write(owner, memory).await).await
+    }
+
+    async fn read(&self, owner: &MemoryOwner, key: &MemoryKey) -> Result<Option<Memory>, Failure> {
+        self.inner.read(owner, key).await
+    }
+
+    async fn search(&self, owner: &MemoryOwner, query: &MemoryQuery) -> Result<MemoryHits, Failure> {
+        self.inner.search(owner, query).await
+    }
+
+    async fn list(&self, owner: &MemoryOwner, query: &MemoryListQuery) -> Result<MemoryPage, Failure> {
+        self.inner.list(owner, query).await
+    }
+
+    async fn delete(&self, owner: &MemoryOwner, key: &MemoryKey) -> Result<bool, Failure> {
+        self.then(self.inner.delete(owner, key).await).await
+    }
+
+    async fn unembedded(
+        &self,
+        owner: &MemoryOwner,
+        model: &str,
+        after: Option<&MemoryId>,
+        limit: usize,
+    ) -> Result<Vec<Unembedded>, Failure> {
+        self.inner.unembedded(owner, model, after, limit).await
+    }
+
+    async fn embed(
+        &self,
+        owner: &MemoryOwner,
+        id: &MemoryId,
+        version: u64,
+        embedding: &Embedding,
+    ) -> Result<bool, Failure> {
+        self.then(self.inner.embed(owner, id, version, embedding).await).await
+    }
+}
+
+/// Ids and revisions of what waits; a deletion has a mark.
+async fn waiting(ports: &Ports) -> Vec<String> {
+    let rows = ports.tail.waiting(None, 100).await.expect("a read");
+    let text = |row: &KeptMemory| format!("{} {}{}", row.id, row.revision, if row.memory.is_none() { "!" } else { "" });
+    rows.iter().map(text).collect()
+}
+
+fn at(owner: &MemoryOwner, name: &str, revision: u64) -> Revision {
+    Revision { owner: owner.clone(), id: id(name), revision }
+}
+
+async fn what_changes_waits_until_it_is_recorded(ports: &Ports) {
+    let (owner, tail) = (owner("mover"), &ports.tail);
+    write(ports, &owner, &new("a", "apple")).await;
+    write(ports, &owner, &new("b", "pear")).await;
+    assert_eq!(waiting(ports).await, ["a 1", "b 1"]);
+    let rest = tail.waiting(Some(&at(&owner, "a", 1)), 100).await.expect("a read");
+    assert_eq!(rest.len(), 1);
+    write(ports, &owner, &new("a", "another")).await;
+    tail.mark_kept(&[at(&owner, "a", 1), at(&owner, "b", 1)]).await.expect("recorded");
+    assert_eq!(waiting(ports).await, ["a 2"], "it changed since");
+    tail.mark_kept(&[at(&owner, "a", 2)]).await.expect("recorded");
+    // A vector is no change of the memory, and moves nevertheless; so does a deletion.
+    let embedding = Embedding { model: "m".into(), vector: vec![1.0, 0.5] };
+    assert!(ports.memories.embed(&owner, &id("a"), 2, &embedding).await.expect("embedded"));
+    assert!(ports.memories.delete(&owner, &by_id("b")).await.expect("deleted"));
+    assert_eq!(waiting(ports).await, ["a 3", "b 2!"]);
+    let rows = tail.waiting(None, 100).await.expect("a read");
+    assert_eq!(rows[0].embedding, Some(embedding));
+    assert_eq!(tail.lighten(3_600_000, 100).await.expect("nothing is old"), 0);
+    assert_eq!(tail.lighten(0, 100).await.expect("nothing is recorded"), 0);
+    tail.mark_kept(&[at(&owner, "a", 3), at(&owner, "b", 2)]).await.expect("recorded");
+    assert_eq!(tail.lighten(0, 1).await.expect("one"), 1);
+    assert_eq!(tail.lighten(0, 5).await.expect("the other"), 1);
+    assert!(tail.tail(&owner, None, 100).await.expect("a read").is_empty());
+    assert_eq!(tail.settled(None, 100).await.expect("a read"), [at(&owner, "a", 3), at(&owner, "b", 2)]);
+    assert_eq!(tail.settled(Some(&at(&owner, "a", 3)), 100).await.expect("a read"), [at(&owner, "b", 2)]);
+}
+
+async fn a_light_row_keeps_what_lists_show(ports: &Ports) {
+    let (owner, tail) = (owner("mover"), &ports.tail);
+    let large =
+        NewMemory { embedding: vector("m", &[1.0]), label: Some("big".into()), ..new("a", &"x ".repeat(4_000)) };
+    write(ports, &owner, &large).await;
+    write(ports, &owner, &NewMemory { embedding: vector("m", &[1.0]), ..new("b", "small") }).await;
+    tail.mark_kept(&[at(&owner, "a", 1), at(&owner, "b", 1)]).await.expect("recorded");
+    tail.lighten(0, 100).await.expect("lightened");
+    let read = tail.read(&owner, &super::by_label("big")).await.expect("a read").expect("it is there");
+    assert!(domain::memory::kept::lacks_content(&read) && read.embedding_model.as_deref() == Some("m"));
+    let shown = tail.some(&owner, &[&id("b"), &id("none")]).await.expect("a read");
+    assert_eq!(shown.iter().map(|memory| memory.content.as_str()).collect::<Vec<_>>(), ["small"]);
+    // A change without a vector leaves none: the one in the archive may be of another content by then.
+    write(ports, &owner, &NewMemory { significance: 0.9, ..new("b", "small") }).await;
+    let rows = tail.waiting(None, 100).await.expect("a read");
+    let memory = rows[0].memory.as_ref().expect("no deletion");
+    assert_eq!((rows.len(), memory.embedding_model.as_deref(), &rows[0].embedding), (1, None, &None));
+    // Only the vector of the large one changes: its content is in the archive alone.
+    let embedding = Embedding { model: "n".into(), vector: vec![0.5] };
+    assert!(tail.embed(&owner, &id("a"), 1, &embedding).await.expect("embedded"));
+    let rows = tail.waiting(None, 100).await.expect("a read");
+    assert!(rows[0].lacks_content() && rows[0].embedding == Some(embedding));
+    let seen = tail.tail(&owner, None, 100).await.expect("a read");
+    assert!(seen[0].1.as_ref().is_some_and(|row| row.text.contains("x x")), "its beginning is still searched");
+}
+
+async fn a_batch_is_moved_once_however_often_it_is_tried(ports: &Ports) {
+    let (owner, tail, kept) = (owner("mover"), &ports.tail, MemArchive::default());
+    write(ports, &owner, &new("a", &"long ".repeat(2_000))).await;
+    // A crash after the archive has it, and before SQL knows.
+    let rows = tail.waiting(None, 100).await.expect("a read");
+    kept.keep(&rows).await.expect("kept");
+    let moved = move_memories(tail.as_ref(), &kept).await.expect("moved");
+    assert_eq!((moved.rows, moved.full), (1, false));
+    assert_eq!(move_memories(tail.as_ref(), &kept).await.expect("nothing to do").rows, 0);
+    tail.lighten(0, 100).await.expect("lightened");
+    // Its content goes to the archive again, from the archive.
+    let embedding = Embedding { model: "n".into(), vector: vec![0.5] };
+    assert!(tail.embed(&owner, &id("a"), 1, &embedding).await.expect("embedded"));
+    move_memories(tail.as_ref(), &kept).await.expect("moved");
+    let there = kept.kept(&owner, &[&id("a")]).await.expect("a read");
+    assert_eq!((there.len(), there[0].revision, &there[0].embedding), (1, 2, &Some(embedding)));
+    assert!(there[0].memory.as_ref().is_some_and(|memory| memory.content.len() == 10_000));
+    // An older copy that comes late changes nothing.
+    kept.keep(&rows).await.expect("refused in silence");
+    assert_eq!(kept.revisions(&owner, &[&id("a")]).await.expect("a read"), [at(&owner, "a", 2)]);
+}

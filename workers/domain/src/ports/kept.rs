@@ -1,0 +1,72 @@
+//! Memories in two places: in SQL, where they are written and counted, and in the archive, which has
+//! their content, words and vectors for good and finds among many.
+//!
+//! SQL has a row for every memory. What is heavy of it (vector, overflow) goes once the archive has it
+//! and every reader can see that; until then the row belongs to the **tail**, and a search reads it
+//! from there. `recall::ArchivedMemories` is the union of both.
+
+use async_trait::async_trait;
+use schemas::id::MemoryId;
+use schemas::memory::{Memory, MemoryOwner};
+
+use super::Memories;
+use crate::failure::Failure;
+use crate::memory::MemoryQuery;
+use crate::memory::kept::{Candidate, Candidates, KeptMemory};
+
+/// A row of the tail: `None` says that it was deleted.
+pub type TailRow = (MemoryId, Option<Candidate>);
+
+/// The revision of a row.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Revision {
+    pub owner: MemoryOwner,
+    pub id: MemoryId,
+    pub revision: u64,
+}
+
+/// The side of SQL. Of a memory that is not in the tail, reads give no content that overflowed and
+/// `search` knows no vector.
+#[async_trait]
+pub trait MemoryTail: Memories {
+    /// Rows of the tail, ascending by id, all `> after`.
+    async fn tail(&self, owner: &MemoryOwner, after: Option<&MemoryId>, limit: usize) -> Result<Vec<TailRow>, Failure>;
+
+    /// The given memories that there are, in any order, without content that overflowed.
+    async fn some(&self, owner: &MemoryOwner, ids: &[&MemoryId]) -> Result<Vec<Memory>, Failure>;
+
+    /// Rows whose revision is not recorded as archived, ascending by owner and id, all `> after`.
+    /// Content that is in the archive alone is left out ([`KeptMemory::lacks_content`]).
+    async fn waiting(&self, after: Option<&Revision>, limit: usize) -> Result<Vec<KeptMemory>, Failure>;
+
+    /// Records that the archive durably has these revisions. A row that changed since goes on waiting.
+    async fn mark_kept(&self, kept: &[Revision]) -> Result<(), Failure>;
+
+    /// Takes rows out of the tail that were recorded as archived at least `older_than_ms` ago by the
+    /// store's own clock; at most `limit`. Answers how many.
+    async fn lighten(&self, older_than_ms: u64, limit: usize) -> Result<u64, Failure>;
+
+    /// Rows outside of the tail, ascending by owner and id, all `> after`: the archive alone has all
+    /// of them.
+    async fn settled(&self, after: Option<&Revision>, limit: usize) -> Result<Vec<Revision>, Failure>;
+}
+
+/// The side of the archive.
+#[async_trait]
+pub trait MemoryArchive: Send + Sync {
+    /// Puts rows in, each whole; durable when it returns. A row never gives way to one of an equal or
+    /// lower revision, so a repeat changes nothing. At most one writer succeeds on top of what it
+    /// knows; another one fails and may repeat.
+    async fn keep(&self, rows: &[KeptMemory]) -> Result<(), Failure>;
+
+    /// Memories of one agent that may match: at least the `limit` nearest by vector, of the same model
+    /// and number of dimensions, and the `limit` that fit the words best. What the query's filter
+    /// says of metadata need not be held to.
+    async fn candidates(&self, owner: &MemoryOwner, query: &MemoryQuery, limit: usize) -> Result<Candidates, Failure>;
+
+    /// The given rows that there are, in any order, with all their content; deleted ones, too.
+    async fn kept(&self, owner: &MemoryOwner, ids: &[&MemoryId]) -> Result<Vec<KeptMemory>, Failure>;
+
+    /// The revisions of the given rows that there are, as stored: a double would show.
+    async fn revisions(&self, owner: &MemoryOwner, ids: &[&MemoryId]) -> Result<Vec<Revision>, Failure>;
+}

@@ -1,0 +1,130 @@
+//! The tail of memories, and what of it the archive has.
+
+use async_trait::async_trait;
+use domain::failure::Failure;
+use domain::memory::kept::KeptMemory;
+use domain::ports::{MemoryTail, Revision, TailRow};
+use schemas::id::MemoryId;
+use schemas::json::Json;
+use schemas::memory::{Memory, MemoryOwner};
+use sqlx::SqliteConnection;
+
+use super::super::SqliteStore;
+use super::super::failure::failure;
+use super::super::rows::get;
+use crate::remembering::{Corpus, kept_memory, memory, memory_columns, revision, tail_columns, tail_row};
+
+const TAIL: &str = concat!(
+    "SELECT ",
+    tail_columns!(),
+    " FROM memories INDEXED BY memories_tail
+    WHERE namespace = ?1 AND agent_id = ?2 AND id > ?3 AND is_light = 0 ORDER BY id LIMIT ?4"
+);
+const WAITING: &str = concat!(
+    "SELECT ",
+    memory_columns!(),
+    ", m.namespace, m.agent_id, m.revision, m.embedding, m.deleted_at_ms, b.content AS overflow
+    FROM memories AS m INDEXED BY memories_waiting
+    LEFT JOIN blobs AS b ON b.namespace = m.namespace AND b.blob_id = m.content_ref
+    WHERE m.kept_at_ms IS NULL AND (m.namespace, m.agent_id, m.id) > (?1, ?2, ?3)
+    ORDER BY m.namespace, m.agent_id, m.id LIMIT ?4"
+);
+/// `?1`: `[namespace, agent, id, revision]` of each.
+const MARK_KEPT: &str = "
+    UPDATE memories SET kept_at_ms = ?2 WHERE rowid IN (
+        SELECT m.rowid FROM json_each(?1) AS j CROSS JOIN memories AS m INDEXED BY memories_id
+            ON m.namespace = j.value ->> 0 AND m.agent_id = j.value ->> 1 AND m.id = j.value ->> 2
+            AND m.revision = j.value ->> 3)";
+const HEAVY: &str = "
+    SELECT rowid FROM memories INDEXED BY memories_kept
+    WHERE is_light = 0 AND kept_at_ms IS NOT NULL AND kept_at_ms < ?1 ORDER BY kept_at_ms LIMIT ?2";
+const DROP_BLOBS: &str = "
+    DELETE FROM blobs WHERE (namespace, blob_id) IN (
+        SELECT m.namespace, m.content_ref FROM json_each(?1) AS j CROSS JOIN memories AS m ON m.rowid = j.value)";
+const LIGHTEN: &str = "
+    UPDATE memories SET embedding = NULL, is_light = 1 WHERE rowid IN (SELECT j.value FROM json_each(?1) AS j)";
+const SETTLED: &str = "
+    SELECT namespace, agent_id, id, revision FROM memories INDEXED BY memories_id
+    WHERE (namespace, agent_id, id) > (?1, ?2, ?3) AND is_light = 1 ORDER BY namespace, agent_id, id LIMIT ?4";
+
+#[cfg(test)]
+pub(in super::super) const SQL: &[(&str, &str)] = &[
+    ("memories::tail", TAIL),
+    ("memories::waiting", WAITING),
+    ("memories::mark_kept", MARK_KEPT),
+    ("memories::heavy", HEAVY),
+    ("memories::drop_blobs", DROP_BLOBS),
+    ("memories::lighten", LIGHTEN),
+    ("memories::settled", SETTLED),
+];
+
+#[async_trait]
+impl MemoryTail for SqliteStore {
+    async fn tail(&self, owner: &MemoryOwner, after: Option<&MemoryId>, limit: usize) -> Result<Vec<TailRow>, Failure> {
+        let rows = sqlx::query(TAIL)
+            .bind(owner.namespace.as_str())
+            .bind(owner.agent_id.as_str())
+            .bind(after.map_or("", |id| id.as_str()))
+            .bind(limit as i64)
+            .fetch_all(&self.0.readers)
+            .await
+            .map_err(failure)?;
+        rows.iter().map(tail_row).collect()
+    }
+
+    async fn some(&self, owner: &MemoryOwner, ids: &[&MemoryId]) -> Result<Vec<Memory>, Failure> {
+        let ids: Vec<&str> = ids.iter().map(|id| id.as_str()).collect();
+        let rows = Corpus::some(self, owner, &ids).await?;
+        rows.iter().map(|row| memory(owner, row)).collect()
+    }
+
+    async fn waiting(&self, after: Option<&Revision>, limit: usize) -> Result<Vec<KeptMemory>, Failure> {
+        let rows = place(sqlx::query(WAITING), after).bind(limit as i64);
+        let rows = rows.fetch_all(&self.0.readers).await.map_err(failure)?;
+        rows.iter().map(kept_memory).collect()
+    }
+
+    async fn mark_kept(&self, kept: &[Revision]) -> Result<(), Failure> {
+        let row = |kept: &Revision| {
+            let MemoryOwner { namespace, agent_id } = &kept.owner;
+            (namespace.to_string(), agent_id.to_string(), kept.id.to_string(), kept.revision)
+        };
+        let kept = Json::of(&kept.iter().map(row).collect::<Vec<_>>());
+        let query = sqlx::query(MARK_KEPT).bind(kept.as_str().to_owned()).bind(self.0.clock.now_ms());
+        self.0.writer.execute(query).await.map(drop)
+    }
+
+    async fn lighten(&self, older_than_ms: u64, limit: usize) -> Result<u64, Failure> {
+        let mut tx = self.0.writer.begin().await?;
+        let result = lighten(tx.connection(), self.bound_ms(older_than_ms), limit).await;
+        tx.finish(result).await
+    }
+
+    async fn settled(&self, after: Option<&Revision>, limit: usize) -> Result<Vec<Revision>, Failure> {
+        let rows = place(sqlx::query(SETTLED), after).bind(limit as i64);
+        let rows = rows.fetch_all(&self.0.readers).await.map_err(failure)?;
+        rows.iter().map(revision).collect()
+    }
+}
+
+type Statement<'q> = sqlx::query::Query<'q, sqlx::Sqlite, sqlx::sqlite::SqliteArguments>;
+
+fn place<'q>(query: Statement<'q>, after: Option<&'q Revision>) -> Statement<'q> {
+    let (namespace, agent, id) = after.map_or(("", "", ""), |after| {
+        (after.owner.namespace.as_str(), after.owner.agent_id.as_str(), after.id.as_str())
+    });
+    query.bind(namespace).bind(agent).bind(id)
+}
+
+async fn lighten(connection: &mut SqliteConnection, before_ms: i64, limit: usize) -> Result<u64, Failure> {
+    let heavy = sqlx::query(HEAVY).bind(before_ms).bind(limit as i64).fetch_all(&mut *connection).await;
+    let rows: Vec<i64> = heavy.map_err(failure)?.iter().map(|row| get(row, "rowid")).collect::<Result<_, _>>()?;
+    if rows.is_empty() {
+        return Ok(0);
+    }
+    let listed = Json::of(&rows);
+    for sql in [DROP_BLOBS, LIGHTEN] {
+        sqlx::query(sql).bind(listed.as_str()).execute(&mut *connection).await.map_err(failure)?;
+    }
+    Ok(rows.len() as u64)
+}
