@@ -1,6 +1,6 @@
--- What is heavy of a memory moves to the archive: its vector, and content that overflowed. `revision`
--- counts what changes in a row; `kept_at_ms` says since when the archive has this revision; a row
--- without its heavy parts is light. The vector's model stays with the row.
+-- What is heavy of a memory moves to the archive: content that overflowed, and the vectors of agents with
+-- many memories. `revision` counts what changes in a row; `kept_at_ms` says since when the archive has this
+-- revision; a row that every reader finds there is light. The vector's model stays with the row.
 CREATE TABLE memories_new (
     namespace       TEXT    NOT NULL,
     agent_id        TEXT    NOT NULL,
@@ -47,3 +47,4 @@ CREATE INDEX memories_type ON memories (namespace, agent_id, type, updated_at_ms
 CREATE INDEX memories_tail ON memories (namespace, agent_id, id) WHERE is_light = 0;
 CREATE INDEX memories_waiting ON memories (namespace, agent_id, id) WHERE kept_at_ms IS NULL;
 CREATE INDEX memories_kept ON memories (kept_at_ms) WHERE is_light = 0 AND kept_at_ms IS NOT NULL;
+CREATE INDEX memories_far ON memories (namespace, agent_id) WHERE embedding IS NULL AND embedding_model IS NOT NULL;

@@ -291,6 +291,9 @@ CREATE INDEX log_of_turn ON conversation_log (namespace, conversation_id, turn_i
     WHERE turn_id IS NOT NULL;
 
 CREATE INDEX log_summaries ON conversation_log (namespace, conversation_id, log_offset) WHERE kind = 'summary';
+
+CREATE INDEX memories_far ON memories (namespace, agent_id) WHERE embedding IS NULL AND embedding_model IS NOT NULL;
+
 CREATE UNIQUE INDEX memories_id ON memories (namespace, agent_id, id);
 
 CREATE INDEX memories_kept ON memories (kept_at_ms) WHERE is_light = 0 AND kept_at_ms IS NOT NULL;

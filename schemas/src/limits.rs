@@ -271,6 +271,9 @@ pub const MEMORY_PAGE_MAX: usize = 200;
 pub const MEMORIES_SCANNED_MAX: usize = 50_000;
 /// Rows of a scan that are in memory at a time.
 pub const MEMORY_SCAN_PAGE: usize = 500;
+/// An agent with at most so many memories is searched in SQL alone, row by row: some ten microseconds
+/// each, which is less than any query of the archive takes.
+pub const MEMORIES_NEAR_MAX: usize = 500;
 /// Memories of the archive that one search ranks: so many of the nearest, and so many that fit the words
 /// best. An agent with fewer has all of them ranked.
 pub const MEMORY_CANDIDATES_MAX: usize = 512;
@@ -278,6 +281,8 @@ const _: () = assert!(MEMORY_HITS_MAX < MEMORY_CANDIDATES_MAX);
 /// Memories that move to the archive in one commit, and that are read at a time for it.
 pub const MEMORIES_MOVED_MAX: usize = 5_000;
 pub const MEMORY_MOVE_PAGE: usize = 250;
+/// How often they do: each time is a commit, and a part more that searches look at until upkeep.
+pub const MEMORY_MOVE_INTERVAL_MS: u64 = 2_000;
 /// Vectors of so many models, and numbers of dimensions, are kept.
 pub const EMBEDDING_COLUMNS_MAX: usize = 32;
 /// How often an update is tried that others keep overtaking.

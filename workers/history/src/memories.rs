@@ -14,13 +14,15 @@ use domain::memory::vector::Probe;
 use domain::ports::{MemoryArchive, Revision};
 use lance::dataset::NewColumnTransform;
 use lancedb::DistanceType;
+use lancedb::expr::DfExpr;
 use lancedb::index::scalar::FullTextSearchQuery;
-use lancedb::query::{QueryBase, Select};
+use lancedb::query::{ExecutableQuery, Query, QueryBase, Select};
 use schemas::id::MemoryId;
 use schemas::memory::MemoryOwner;
 
 use crate::append::encode;
 use crate::archive::{LanceArchive, Tables};
+use crate::cells::Cells;
 use crate::failure::{of_lance, of_lancedb};
 use crate::merge::Merging;
 use crate::predicate::{of_memories, of_model, with_ids};
@@ -114,48 +116,65 @@ impl Tables {
     ) -> Result<Candidates, Failure> {
         self.memories.look().await?;
         let vectors = self.vector_columns().await?;
-        let columns: Vec<&str> = SEEN.into_iter().chain(vectors.names()).collect();
-        let filter = of_memories(owner, &query.filter);
-        let mut found = Found { vectors: &vectors, rows: Vec::new(), ids: HashSet::new() };
-        let failed = |error: lancedb::Error| of_lancedb("searching memories", &error);
-        let base = || self.memories.table.query().select(Select::columns(&columns)).limit(limit);
-        if let Some(embedding) = query.embedding.as_ref().filter(|embedding| Probe::new(embedding).is_some())
-            && let Some(column) = vectors.like(embedding)
-        {
-            let near = base().nearest_to(embedding.vector.as_slice()).map_err(failed)?.column(column.name());
-            let near =
-                near.distance_type(DistanceType::Cosine).only_if_expr(of_model(filter.clone(), &embedding.model));
-            run(&self.memories, &near, |cells| found.take(cells)).await?;
-        }
-        let words = Terms::of(&query.text).joined();
-        if !words.is_empty() {
-            let words = FullTextSearchQuery::new(words).with_column(MEMORIES.searched[0].to_owned());
-            let words = words.map_err(|error| of_lance("searching memories", &error))?;
-            let fitting = base().full_text_search(words).only_if_expr(filter.clone());
-            run(&self.memories, &fitting, |cells| found.take(cells)).await?;
-        }
-        let mut all = self.memories.dataset().await?.scan();
-        let total = all.filter_expr(filter).count_rows().await;
-        let total = total.map_err(|error| of_lance("counting memories", &error))?;
-        Ok(Candidates { rows: found.rows, total })
+        let looking = Looking { tables: self, vectors, filter: of_memories(owner, &query.filter), limit };
+        let (near, fitting, total) = futures::try_join!(looking.near(query), looking.fitting(query), looking.count())?;
+        let mut ids = HashSet::new();
+        let rows = near.into_iter().chain(fitting).filter(|row| ids.insert(row.id.clone())).collect();
+        Ok(Candidates { rows, total })
     }
 }
 
-/// What several ways of looking found, each row once.
-struct Found<'v> {
-    vectors: &'v VectorColumns,
-    rows: Vec<Candidate>,
-    ids: HashSet<MemoryId>,
+/// One search, in several ways at a time.
+struct Looking<'t> {
+    tables: &'t Tables,
+    vectors: VectorColumns,
+    filter: DfExpr,
+    limit: usize,
 }
 
-impl Found<'_> {
-    fn take(&mut self, cells: &crate::cells::Cells<'_>) -> Result<(), Failure> {
-        for candidate in table::candidates(cells, |row| self.vectors.read(cells, row))? {
-            if self.ids.insert(candidate.id.clone()) {
-                self.rows.push(candidate);
-            }
+impl Looking<'_> {
+    fn query(&self) -> Query {
+        let columns: Vec<&str> = SEEN.into_iter().chain(self.vectors.names()).collect();
+        self.tables.memories.table.query().select(Select::columns(&columns)).limit(self.limit)
+    }
+
+    async fn rows(&self, query: &impl ExecutableQuery) -> Result<Vec<Candidate>, Failure> {
+        let mut rows = Vec::new();
+        let take = |cells: &Cells<'_>| {
+            rows.extend(table::candidates(cells, |row| self.vectors.read(cells, row))?);
+            Ok(())
+        };
+        run(&self.tables.memories, query, take).await?;
+        Ok(rows)
+    }
+
+    /// By vector.
+    async fn near(&self, query: &MemoryQuery) -> Result<Vec<Candidate>, Failure> {
+        let Some(embedding) = query.embedding.as_ref().filter(|embedding| Probe::new(embedding).is_some()) else {
+            return Ok(Vec::new());
+        };
+        let Some(column) = self.vectors.like(embedding) else { return Ok(Vec::new()) };
+        let near = self.query().nearest_to(embedding.vector.as_slice());
+        let near = near.map_err(|error| of_lancedb("searching memories", &error))?.column(column.name());
+        let filter = of_model(self.filter.clone(), &embedding.model);
+        self.rows(&near.distance_type(DistanceType::Cosine).only_if_expr(filter)).await
+    }
+
+    /// By words.
+    async fn fitting(&self, query: &MemoryQuery) -> Result<Vec<Candidate>, Failure> {
+        let words = Terms::of(&query.text).joined();
+        if words.is_empty() {
+            return Ok(Vec::new());
         }
-        Ok(())
+        let words = FullTextSearchQuery::new(words).with_column(MEMORIES.searched[0].to_owned());
+        let words = words.map_err(|error| of_lance("searching memories", &error))?;
+        self.rows(&self.query().full_text_search(words).only_if_expr(self.filter.clone())).await
+    }
+
+    async fn count(&self) -> Result<u64, Failure> {
+        let mut all = self.tables.memories.dataset().await?.scan();
+        let total = all.filter_expr(self.filter.clone()).count_rows().await;
+        total.map_err(|error| of_lance("counting memories", &error))
     }
 }
 

@@ -1,9 +1,10 @@
 //! Memories in two places: in SQL, where they are written and counted, and in the archive, which has
 //! their content, words and vectors for good and finds among many.
 //!
-//! SQL has a row for every memory. What is heavy of it (vector, overflow) goes once the archive has it
-//! and every reader can see that; until then the row belongs to the **tail**, and a search reads it
-//! from there. `recall::ArchivedMemories` is the union of both.
+//! SQL has a row for every memory. Until the archive has it, and every reader can see that, the row
+//! belongs to the **tail**, and a search reads it from there. Then what overflowed goes, and the vector
+//! too, unless the agent has few memories: those SQL searches alone, and sooner than the archive can.
+//! `recall::ArchivedMemories` is the union of both.
 
 use async_trait::async_trait;
 use schemas::id::MemoryId;
@@ -25,8 +26,8 @@ pub struct Revision {
     pub revision: u64,
 }
 
-/// The side of SQL. Of a memory that is not in the tail, reads give no content that overflowed and
-/// `search` knows no vector.
+/// The side of SQL. Of a memory that is not in the tail, reads give no content that overflowed, and
+/// `search` may know no vector.
 #[async_trait]
 pub trait MemoryTail: Memories {
     /// Rows of the tail, ascending by id, all `> after`.
@@ -43,8 +44,13 @@ pub trait MemoryTail: Memories {
     async fn mark_kept(&self, kept: &[Revision]) -> Result<(), Failure>;
 
     /// Takes rows out of the tail that were recorded as archived at least `older_than_ms` ago by the
-    /// store's own clock; at most `limit`. Answers how many.
-    async fn lighten(&self, older_than_ms: u64, limit: usize) -> Result<u64, Failure>;
+    /// store's own clock; at most `limit`. Those of an agent with more than `near` rows lose their
+    /// vectors. Answers how many.
+    async fn lighten(&self, older_than_ms: u64, near: usize, limit: usize) -> Result<u64, Failure>;
+
+    /// Whether the agent has at most `near` rows, none of which has lost its vector: `search` then finds
+    /// what there is.
+    async fn is_near(&self, owner: &MemoryOwner, near: usize) -> Result<bool, Failure>;
 
     /// Rows outside of the tail, ascending by owner and id, all `> after`: the archive alone has all
     /// of them.

@@ -2,14 +2,17 @@
 //!
 //! The tail is read first, and hides what the archive has of the same memories: a row that no longer
 //! matches must hide the older one that does. A row that leaves the tail meanwhile is in the archive
-//! already, for longer than any reader is behind.
+//! already, for longer than any reader is behind. Of an agent with few memories SQL has all that a search
+//! needs, and the archive is not asked.
 
 use std::collections::HashSet;
 use std::sync::Arc;
 
 use async_trait::async_trait;
 use schemas::id::MemoryId;
-use schemas::limits::{MEMORIES_SCANNED_MAX, MEMORY_CANDIDATES_MAX, MEMORY_SCAN_PAGE, MEMORY_UPDATE_TRIES_MAX};
+use schemas::limits::{
+    MEMORIES_NEAR_MAX, MEMORIES_SCANNED_MAX, MEMORY_CANDIDATES_MAX, MEMORY_SCAN_PAGE, MEMORY_UPDATE_TRIES_MAX,
+};
 use schemas::memory::{Memory, MemoryOwner};
 
 use crate::failure::Failure;
@@ -23,11 +26,17 @@ use crate::ports::{Memories, MemoryArchive, MemoryListQuery, MemoryPage, MemoryT
 pub struct ArchivedMemories {
     tail: Arc<dyn MemoryTail>,
     archive: Arc<dyn MemoryArchive>,
+    near: usize,
 }
 
 impl ArchivedMemories {
     pub fn new(tail: Arc<dyn MemoryTail>, archive: Arc<dyn MemoryArchive>) -> Self {
-        Self { tail, archive }
+        Self { tail, archive, near: MEMORIES_NEAR_MAX }
+    }
+
+    /// SQL searches alone for agents with at most so many memories.
+    pub fn near(self, near: usize) -> Self {
+        Self { near, ..self }
     }
 
     /// The vector that the archive has of this content, for a write that brings none: the row may have
@@ -110,6 +119,10 @@ impl Memories for ArchivedMemories {
     }
 
     async fn search(&self, owner: &MemoryOwner, query: &MemoryQuery) -> Result<MemoryHits, Failure> {
+        // A row that loses its vector now is still found by its words.
+        if self.tail.is_near(owner, self.near).await? {
+            return self.tail.search(owner, query).await;
+        }
         let mut search = Search::new(query);
         let (fresh, incomplete) = self.see_tail(owner, &mut search).await?;
         // Those that the tail hides take no place from others, as far as there are not too many.

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use domain::failure::Failure;
 use domain::recall;
+use schemas::limits::{MEMORIES_NEAR_MAX, MEMORY_MOVE_INTERVAL_MS};
 use tokio::time::Instant;
 
 use super::condition::Condition;
@@ -18,6 +19,8 @@ pub struct Mover {
     moving: Condition,
     grace_ms: u64,
     every: Duration,
+    /// When the next batch is due.
+    due: Instant,
     lightened: Instant,
 }
 
@@ -28,18 +31,23 @@ impl Mover {
             // Counted from when the archive had them: longer than any reader of it is behind.
             grace_ms: config.grace_ms.max(config.reader_lag_ms),
             every: Duration::from_millis(config.trim_ms),
+            due: Instant::now(),
             lightened: Instant::now(),
         }
     }
 
     /// One batch. Answers whether more waits than fits into it.
     pub async fn turn(&mut self, deps: &ArchivistDeps) -> bool {
-        if self.moving.is_waiting() {
+        if self.moving.is_waiting() || Instant::now() < self.due {
             return false;
         }
+        self.due = Instant::now() + Duration::from_millis(MEMORY_MOVE_INTERVAL_MS);
         match self.try_turn(deps).await {
             Ok(full) => {
                 self.moving.works();
+                if full {
+                    self.due = Instant::now();
+                }
                 full
             }
             Err(failure) => {
@@ -57,7 +65,7 @@ impl Mover {
         if self.lightened.elapsed() >= self.every {
             self.lightened = Instant::now();
             for _ in 0..TIMES_MAX {
-                if deps.tail.lighten(self.grace_ms, ROWS_AT_A_TIME).await? < ROWS_AT_A_TIME as u64 {
+                if deps.tail.lighten(self.grace_ms, MEMORIES_NEAR_MAX, ROWS_AT_A_TIME).await? < ROWS_AT_A_TIME as u64 {
                     break;
                 }
             }

@@ -29,7 +29,7 @@ pub async fn moved_suite(make: &impl AsyncFn() -> Ports, archive: &impl AsyncFn(
     let make = async || {
         let (ports, archive) = (make().await, archive().await);
         let tail = ports.tail.clone();
-        let inner = ArchivedMemories::new(tail.clone(), archive.clone());
+        let inner = ArchivedMemories::new(tail.clone(), archive.clone()).near(0);
         Ports { memories: Arc::new(Moved { inner, tail, archive }), ..ports }
     };
     Box::pin(super::plain_suite(&make)).await;
@@ -45,7 +45,7 @@ struct Moved {
 impl Moved {
     async fn then<T>(&self, done: Result<T, Failure>) -> Result<T, Failure> {
         move_memories(self.tail.as_ref(), self.archive.as_ref()).await?;
-        self.tail.lighten(0, 10_000).await?;
+        self.tail.lighten(0, 0, 10_000).await?;
         done
     }
 }
@@ -122,11 +122,11 @@ async fn what_changes_waits_until_it_is_recorded(ports: &Ports) {
     assert_eq!(waiting(ports).await, ["a 3", "b 2!"]);
     let rows = tail.waiting(None, 100).await.expect("a read");
     assert_eq!(rows[0].embedding, Some(embedding));
-    assert_eq!(tail.lighten(3_600_000, 100).await.expect("nothing is old"), 0);
-    assert_eq!(tail.lighten(0, 100).await.expect("nothing is recorded"), 0);
+    assert_eq!(tail.lighten(3_600_000, 0, 100).await.expect("nothing is old"), 0);
+    assert_eq!(tail.lighten(0, 0, 100).await.expect("nothing is recorded"), 0);
     tail.mark_kept(&[at(&owner, "a", 3), at(&owner, "b", 2)]).await.expect("recorded");
-    assert_eq!(tail.lighten(0, 1).await.expect("one"), 1);
-    assert_eq!(tail.lighten(0, 5).await.expect("the other"), 1);
+    assert_eq!(tail.lighten(0, 0, 1).await.expect("one"), 1);
+    assert_eq!(tail.lighten(0, 0, 5).await.expect("the other"), 1);
     assert!(tail.tail(&owner, None, 100).await.expect("a read").is_empty());
     assert_eq!(tail.settled(None, 100).await.expect("a read"), [at(&owner, "a", 3), at(&owner, "b", 2)]);
     assert_eq!(tail.settled(Some(&at(&owner, "a", 3)), 100).await.expect("a read"), [at(&owner, "b", 2)]);
@@ -139,7 +139,7 @@ async fn a_light_row_keeps_what_lists_show(ports: &Ports) {
     write(ports, &owner, &large).await;
     write(ports, &owner, &NewMemory { embedding: vector("m", &[1.0]), ..new("b", "small") }).await;
     tail.mark_kept(&[at(&owner, "a", 1), at(&owner, "b", 1)]).await.expect("recorded");
-    tail.lighten(0, 100).await.expect("lightened");
+    tail.lighten(0, 0, 100).await.expect("lightened");
     let read = tail.read(&owner, &super::by_label("big")).await.expect("a read").expect("it is there");
     assert!(domain::memory::kept::lacks_content(&read) && read.embedding_model.as_deref() == Some("m"));
     let shown = tail.some(&owner, &[&id("b"), &id("none")]).await.expect("a read");
@@ -167,7 +167,7 @@ async fn a_batch_is_moved_once_however_often_it_is_tried(ports: &Ports) {
     let moved = move_memories(tail.as_ref(), &kept).await.expect("moved");
     assert_eq!((moved.rows, moved.full), (1, false));
     assert_eq!(move_memories(tail.as_ref(), &kept).await.expect("nothing to do").rows, 0);
-    tail.lighten(0, 100).await.expect("lightened");
+    tail.lighten(0, 0, 100).await.expect("lightened");
     // Its content goes to the archive again, from the archive.
     let embedding = Embedding { model: "n".into(), vector: vec![0.5] };
     assert!(tail.embed(&owner, &id("a"), 1, &embedding).await.expect("embedded"));

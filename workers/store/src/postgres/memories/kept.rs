@@ -32,7 +32,8 @@ const MARK_KEPT: &str = concat!(
     WHERE m.namespace = given.namespace AND m.agent_id = given.agent_id AND m.id = given.id
         AND m.revision = given.revision"
 );
-/// A row that is being written stays for the next turn.
+/// A row that is being written stays for the next turn. `$3`: one row more than an agent may have whose
+/// vectors stay.
 const LIGHTEN: &str = concat!(
     "WITH heavy AS (
         SELECT namespace, agent_id, id, content_ref FROM memories
@@ -42,10 +43,19 @@ const LIGHTEN: &str = concat!(
     dropped AS (
         DELETE FROM blobs AS b USING heavy WHERE b.namespace = heavy.namespace AND b.blob_id = heavy.content_ref),
     lightened AS (
-        UPDATE memories AS m SET embedding = NULL, is_light = TRUE FROM heavy
+        UPDATE memories AS m SET is_light = TRUE, embedding = CASE
+            WHEN (SELECT count(*) FROM (SELECT 1 FROM memories AS o
+                WHERE o.namespace = m.namespace AND o.agent_id = m.agent_id LIMIT $3) AS own) < $3 THEN m.embedding END
+        FROM heavy
         WHERE m.namespace = heavy.namespace AND m.agent_id = heavy.agent_id AND m.id = heavy.id)
     SELECT count(*) AS rows FROM heavy"
 );
+/// `$3`: one row more than an agent may have.
+const IS_NEAR: &str = "
+    SELECT NOT EXISTS (SELECT 1 FROM memories
+            WHERE namespace = $1 AND agent_id = $2 AND embedding IS NULL AND embedding_model IS NOT NULL)
+        AND (SELECT count(*) FROM (SELECT 1 FROM memories WHERE namespace = $1 AND agent_id = $2 LIMIT $3) AS own) < $3
+        AS is_near";
 const SETTLED: &str = "
     SELECT namespace, agent_id, id, revision FROM memories
     WHERE (namespace, agent_id, id) > ($1, $2, $3) AND is_light ORDER BY namespace, agent_id, id LIMIT $4";
@@ -56,6 +66,7 @@ pub(in super::super) const SQL: &[(&str, &str)] = &[
     ("memories::waiting", WAITING),
     ("memories::mark_kept", MARK_KEPT),
     ("memories::lighten", LIGHTEN),
+    ("memories::is_near", IS_NEAR),
     ("memories::settled", SETTLED),
 ];
 
@@ -93,11 +104,17 @@ impl MemoryTail for PostgresStore {
         self.0.pool.execute(query).await.map(drop)
     }
 
-    async fn lighten(&self, older_than_ms: u64, limit: usize) -> Result<u64, Failure> {
-        let query = || sqlx::query(LIGHTEN).bind(age(older_than_ms)).bind(limit as i64);
+    async fn lighten(&self, older_than_ms: u64, near: usize, limit: usize) -> Result<u64, Failure> {
+        let query = || sqlx::query(LIGHTEN).bind(age(older_than_ms)).bind(limit as i64).bind(near as i64 + 1);
         let rows = self.0.pool.write(query).await?;
         let lightened: i64 = rows.first().map_or(Ok(0), |row| get(row, "rows"))?;
         Ok(u64::try_from(lightened).unwrap_or_default())
+    }
+
+    async fn is_near(&self, owner: &MemoryOwner, near: usize) -> Result<bool, Failure> {
+        let query = sqlx::query(IS_NEAR).bind(owner.namespace.to_string()).bind(owner.agent_id.to_string());
+        let rows = self.0.pool.fetch_all(query.bind(near as i64 + 1)).await?;
+        rows.first().map_or(Ok(false), |row| get(row, "is_near"))
     }
 
     async fn settled(&self, after: Option<&Revision>, limit: usize) -> Result<Vec<Revision>, Failure> {

@@ -41,8 +41,18 @@ const HEAVY: &str = "
 const DROP_BLOBS: &str = "
     DELETE FROM blobs WHERE (namespace, blob_id) IN (
         SELECT m.namespace, m.content_ref FROM json_each(?1) AS j CROSS JOIN memories AS m ON m.rowid = j.value)";
+/// `?2`: one row more than an agent may have whose vectors stay.
 const LIGHTEN: &str = "
-    UPDATE memories SET embedding = NULL, is_light = 1 WHERE rowid IN (SELECT j.value FROM json_each(?1) AS j)";
+    UPDATE memories SET is_light = 1, embedding = iif(
+        (SELECT count(*) FROM (SELECT 1 FROM memories AS o INDEXED BY memories_id
+            WHERE o.namespace = memories.namespace AND o.agent_id = memories.agent_id LIMIT ?2)) < ?2, embedding, NULL)
+    WHERE rowid IN (SELECT j.value FROM json_each(?1) AS j)";
+/// `?3`: one row more than an agent may have.
+const IS_NEAR: &str = "
+    SELECT NOT EXISTS (SELECT 1 FROM memories INDEXED BY memories_far
+            WHERE namespace = ?1 AND agent_id = ?2 AND embedding IS NULL AND embedding_model IS NOT NULL)
+        AND (SELECT count(*) FROM (SELECT 1 FROM memories INDEXED BY memories_id
+            WHERE namespace = ?1 AND agent_id = ?2 LIMIT ?3)) < ?3 AS is_near";
 const SETTLED: &str = "
     SELECT namespace, agent_id, id, revision FROM memories INDEXED BY memories_id
     WHERE (namespace, agent_id, id) > (?1, ?2, ?3) AND is_light = 1 ORDER BY namespace, agent_id, id LIMIT ?4";
@@ -55,6 +65,7 @@ pub(in super::super) const SQL: &[(&str, &str)] = &[
     ("memories::heavy", HEAVY),
     ("memories::drop_blobs", DROP_BLOBS),
     ("memories::lighten", LIGHTEN),
+    ("memories::is_near", IS_NEAR),
     ("memories::settled", SETTLED),
 ];
 
@@ -94,10 +105,16 @@ impl MemoryTail for SqliteStore {
         self.0.writer.execute(query).await.map(drop)
     }
 
-    async fn lighten(&self, older_than_ms: u64, limit: usize) -> Result<u64, Failure> {
+    async fn lighten(&self, older_than_ms: u64, near: usize, limit: usize) -> Result<u64, Failure> {
         let mut tx = self.0.writer.begin().await?;
-        let result = lighten(tx.connection(), self.bound_ms(older_than_ms), limit).await;
+        let result = lighten(tx.connection(), self.bound_ms(older_than_ms), near, limit).await;
         tx.finish(result).await
+    }
+
+    async fn is_near(&self, owner: &MemoryOwner, near: usize) -> Result<bool, Failure> {
+        let query = sqlx::query(IS_NEAR).bind(owner.namespace.as_str()).bind(owner.agent_id.as_str());
+        let row = query.bind(near as i64 + 1).fetch_one(&self.0.readers).await.map_err(failure)?;
+        get(&row, "is_near")
     }
 
     async fn settled(&self, after: Option<&Revision>, limit: usize) -> Result<Vec<Revision>, Failure> {
@@ -116,15 +133,15 @@ fn place<'q>(query: Statement<'q>, after: Option<&'q Revision>) -> Statement<'q>
     query.bind(namespace).bind(agent).bind(id)
 }
 
-async fn lighten(connection: &mut SqliteConnection, before_ms: i64, limit: usize) -> Result<u64, Failure> {
+async fn lighten(connection: &mut SqliteConnection, before_ms: i64, near: usize, limit: usize) -> Result<u64, Failure> {
     let heavy = sqlx::query(HEAVY).bind(before_ms).bind(limit as i64).fetch_all(&mut *connection).await;
     let rows: Vec<i64> = heavy.map_err(failure)?.iter().map(|row| get(row, "rowid")).collect::<Result<_, _>>()?;
     if rows.is_empty() {
         return Ok(0);
     }
     let listed = Json::of(&rows);
-    for sql in [DROP_BLOBS, LIGHTEN] {
-        sqlx::query(sql).bind(listed.as_str()).execute(&mut *connection).await.map_err(failure)?;
-    }
+    sqlx::query(DROP_BLOBS).bind(listed.as_str()).execute(&mut *connection).await.map_err(failure)?;
+    let lighten = sqlx::query(LIGHTEN).bind(listed.as_str()).bind(near as i64 + 1);
+    lighten.execute(&mut *connection).await.map_err(failure)?;
     Ok(rows.len() as u64)
 }

@@ -46,16 +46,20 @@ impl MemoryTail for MemStore {
         Ok(())
     }
 
-    async fn lighten(&self, older_than_ms: u64, limit: usize) -> Result<u64, Failure> {
+    async fn lighten(&self, older_than_ms: u64, near: usize, limit: usize) -> Result<u64, Failure> {
         let before_ms = self.now_ms().saturating_sub(i64::try_from(older_than_ms).unwrap_or(i64::MAX));
         let mut state = self.transaction();
-        let rows = state.memories.values_mut().flat_map(|corpus| corpus.0.values_mut());
-        let heavy = rows.filter(|row| !row.is_light && row.kept_at_ms.is_some_and(|at| at <= before_ms));
+        let corpora = state.memories.values_mut();
+        let rows = corpora.flat_map(|corpus| {
+            let is_far = corpus.0.len() > near;
+            corpus.0.values_mut().map(move |row| (is_far, row))
+        });
+        let heavy = rows.filter(|(_, row)| !row.is_light && row.kept_at_ms.is_some_and(|at| at <= before_ms));
         let mut lightened = 0;
-        for row in heavy.take(limit) {
+        for (is_far, row) in heavy.take(limit) {
             row.is_light = true;
             if let Some(rec) = &mut row.rec {
-                rec.embedding = None;
+                rec.embedding = rec.embedding.take().filter(|_| !is_far);
                 if rec.memory.content_ref.is_some() {
                     rec.memory.content.clear();
                 }
@@ -63,6 +67,12 @@ impl MemoryTail for MemStore {
             lightened += 1;
         }
         Ok(lightened)
+    }
+
+    async fn is_near(&self, owner: &MemoryOwner, near: usize) -> Result<bool, Failure> {
+        let corpus = self.corpus(owner);
+        let lost = |rec: &MemoryRec| rec.embedding.is_none() && rec.memory.embedding_model.is_some();
+        Ok(corpus.0.len() <= near && !corpus.0.values().filter_map(|row| row.rec.as_ref()).any(lost))
     }
 
     async fn settled(&self, after: Option<&Revision>, limit: usize) -> Result<Vec<Revision>, Failure> {
