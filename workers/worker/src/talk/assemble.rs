@@ -145,7 +145,7 @@ async fn history(
     let mut window = Window { inputs_left: recent.saturating_add(1), kept: Vec::new(), is_full: false };
     let (mut seen, mut bytes) = (0, 0);
     // Most turns are two messages. Where they are more, the next page is larger.
-    let mut size = recent.saturating_add(1).saturating_mul(2).clamp(PAGE_MIN, MESSAGES_MAX);
+    let mut size = recent.saturating_add(2).saturating_mul(2).clamp(PAGE_MIN, MESSAGES_MAX);
     let mut query = log_query(namespace, talk, &[LogKind::Message, LogKind::Summary]);
     while !window.is_full && size > 0 && bytes < MODEL_REQUEST_BYTES_MAX {
         (query.limit, query.bytes) = (size, MODEL_REQUEST_BYTES_MAX - bytes);
