@@ -78,7 +78,7 @@ impl Harness {
     pub async fn start_in(envs: &[(&str, &str)]) -> Self {
         let scratch = TempDir::new().expect("a temporary directory");
         let mut harness = Self::new(scratch.path().join("data"), scratch, &[]);
-        harness.envs = envs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+        harness.envs.extend(envs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())));
         harness.up().await;
         harness
     }
@@ -97,7 +97,7 @@ impl Harness {
             data_dir,
             scratch_dir,
             args: args.iter().map(|arg| (*arg).to_owned()).collect(),
-            envs: Vec::new(),
+            envs: crate::services::fresh(),
             child: None,
             http: reqwest::Client::builder().no_proxy().timeout(WAIT_MAX).build().expect("a client"),
         }

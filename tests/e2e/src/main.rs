@@ -8,5 +8,6 @@ mod kill;
 mod outside;
 mod rejected;
 mod scenario;
+mod services;
 mod talk;
 mod traces;

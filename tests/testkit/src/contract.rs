@@ -83,6 +83,11 @@ impl Ports {
         }
     }
 
+    /// Longer than some statements take on a busy machine, and no longer than a test may sleep.
+    pub fn while_ms(&self) -> u64 {
+        if self.skip.is_some() { 60_000 } else { 1_500 }
+    }
+
     /// Lets time pass for the store.
     pub async fn pass(&self, ms: u64) {
         match &self.skip {

@@ -366,9 +366,9 @@ async fn work_of_others_is_untaken_after_its_wait(ports: &Ports) {
     assert_eq!(ids(&found).into_iter().collect::<BTreeSet<_>>(), BTreeSet::from(["early", "held", "late"]));
     assert_eq!(untaken(1).await, found[..1]);
     // Whoever takes it in time has it; when they are not heard of, the wait begins again.
-    assert_eq!(hold(Hold::Extended(2 * MOMENT_MS)).await.len(), 5);
+    assert_eq!(hold(Hold::Extended(ports.while_ms())).await.len(), 5);
     assert!(untaken(9).await.is_empty(), "somebody has them");
-    ports.pass(4 * MOMENT_MS).await;
+    ports.pass(2 * ports.while_ms()).await;
     assert_eq!(ids(&untaken(9).await).into_iter().collect::<BTreeSet<_>>(), BTreeSet::from(["early", "held", "late"]));
     let ended = settled(OperationState::Failed, tool_result("r2", "late", None));
     ports.operations.end(&Namespace::default_ns(), &operation_id("late"), None, ended).await.expect("a write");
