@@ -28,6 +28,7 @@ pub fn fresh() -> Vec<(String, String)> {
     let (server, _) = database.rsplit_once('/').expect("a database in the URL");
     let (broker, _) = amqp.rsplit_once('/').expect("a virtual host in the URL");
     let own = [(DATABASE, format!("{server}/{name}")), (AMQP, format!("{broker}/{name}"))];
+    run(crate::harness::command().arg("migrate").envs(own.iter().map(|(key, value)| (key, value))));
     own.map(|(key, value)| (key.to_owned(), value)).into()
 }
 
