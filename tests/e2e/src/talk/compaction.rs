@@ -1,26 +1,22 @@
 //! Long conversations: what is old becomes a summary for the model, and stays for everybody else.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use super::desk::{converse, ended, said, say};
+use super::desk::{asked, converse, ended, open_on, said, say};
 use crate::harness::{Harness, assert_chain, wait};
 
 const TURNS: usize = 10;
 
 /// A fleet with the agent `ida`, whose model has a small window, and the record of what models are asked.
 async fn open() -> (Harness, PathBuf) {
-    let folder = tempfile::TempDir::new().expect("a temporary directory").keep();
-    let (script, record) = (folder.join("script.json"), folder.join("requests.jsonl"));
-    let rules = json!({"record": "requests.jsonl", "rules": [
+    let script = json!({"rules": [
         {"when": {"system": "You keep the memory of an agent"}, "reply": {"text": "They named topics.", "delay_ms": 400}},
         {"when": {"last": "tool", "result": "*tokens_after*"}, "reply": {"text": "Shorter: {{result}}"}},
         {"when": {"contains": "compact yourself"}, "reply": {"tool_calls": [{"name": "compact_context", "arguments": {}}]}}
     ], "otherwise": {"text": "I heard."}});
-    std::fs::write(&script, rules.to_string()).expect("written");
-    let fleet = Harness::start_in(&[("STEPFLEET_SCRIPT", script.to_str().expect("a plain path"))]).await;
     let item = |kind: &str, definition: Value| json!({"kind": kind, "definition": definition});
     let definitions = [
         item("library", json!({"id": "desk", "name": "Desk"})),
@@ -38,20 +34,12 @@ async fn open() -> (Harness, PathBuf) {
                 "compaction": {"chunk_size": 2, "keep_recent": 2}}}),
         ),
     ];
-    let answer = fleet.post("/api/definitions", &json!(definitions)).await;
-    assert!(answer.status.is_success(), "{answer:?}");
-    (fleet, record)
+    open_on(script, &definitions).await
 }
 
 /// About 500 tokens.
 fn topic(n: usize) -> String {
     format!("topic{n} {}", "x".repeat(2_000))
-}
-
-/// What models were asked, over all starts of the fleet.
-fn asked(record: &Path) -> Vec<Value> {
-    let text = std::fs::read_to_string(record).unwrap_or_default();
-    text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
 }
 
 fn key(request: &Value) -> &str {

@@ -1,5 +1,7 @@
 //! A fleet with a script, and definitions of agents with tools.
 
+use std::path::{Path, PathBuf};
+
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 
@@ -97,6 +99,24 @@ pub async fn open() -> Harness {
     let answer = fleet.post("/api/definitions", &json!(definitions())).await;
     assert!(answer.status.is_success(), "{answer:?}");
     fleet
+}
+
+/// A fleet on a script, with definitions; and the record of what models are asked.
+pub async fn open_on(mut script: Value, definitions: &[Value]) -> (Harness, PathBuf) {
+    let folder = tempfile::TempDir::new().expect("a temporary directory").keep();
+    let (path, record) = (folder.join("script.json"), folder.join("requests.jsonl"));
+    script["record"] = json!(record);
+    std::fs::write(&path, script.to_string()).expect("written");
+    let fleet = Harness::start_in(&[("STEPFLEET_SCRIPT", path.to_str().expect("a plain path"))]).await;
+    let answer = fleet.post("/api/definitions", &json!(definitions)).await;
+    assert!(answer.status.is_success(), "{answer:?}");
+    (fleet, record)
+}
+
+/// What models were asked, over all starts of the fleet.
+pub fn asked(record: &Path) -> Vec<Value> {
+    let text = std::fs::read_to_string(record).unwrap_or_default();
+    text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
 }
 
 /// A conversation with agents in it.

@@ -1,28 +1,11 @@
 //! Scenarios of the requirements that need several turns, agents or projects, by their ids.
 
-use std::path::{Path, PathBuf};
-
 use serde_json::{Value, json};
 
-use super::desk::{self, converse, ended, said, say};
-use crate::harness::Harness;
+use super::desk::{self, asked, converse, ended, open_on, said, say};
 
-/// What models were asked.
-fn asked(record: &Path) -> Vec<Value> {
-    let text = std::fs::read_to_string(record).unwrap_or_default();
-    text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
-}
-
-/// A fleet on a script, with definitions; and the record of what models are asked.
-async fn open(rules: Value, definitions: &[Value]) -> (Harness, PathBuf) {
-    let folder = tempfile::TempDir::new().expect("a temporary directory").keep();
-    let (script, record) = (folder.join("script.json"), folder.join("requests.jsonl"));
-    let script_text = json!({"record": "requests.jsonl", "rules": rules, "otherwise": {"text": "I heard {{prompt}}."}});
-    std::fs::write(&script, script_text.to_string()).expect("written");
-    let fleet = Harness::start_in(&[("STEPFLEET_SCRIPT", script.to_str().expect("a plain path"))]).await;
-    let answer = fleet.post("/api/definitions", &json!(definitions)).await;
-    assert!(answer.status.is_success(), "{answer:?}");
-    (fleet, record)
+fn script(rules: &Value) -> Value {
+    json!({"rules": rules, "otherwise": {"text": "I heard {{prompt}}."}})
 }
 
 fn item(kind: &str, definition: Value) -> Value {
@@ -47,9 +30,11 @@ fn call(tool: &str, more: &Value) -> Value {
 
 #[tokio::test]
 async fn s50_three_messages_are_three_turns_and_each_knows_those_before() {
-    let (fleet, record) =
-        open(json!([]), &[item("project", json!({"id": "p1", "name": "P1"})), model(), agent("ben", "You help.")])
-            .await;
+    let (fleet, record) = open_on(
+        script(&json!([])),
+        &[item("project", json!({"id": "p1", "name": "P1"})), model(), agent("ben", "You help.")],
+    )
+    .await;
     converse(&fleet, "c50", &["ben"]).await;
     let mut turns = Vec::new();
     for text in ["my name is Ada", "I like tea", "who am I"] {
@@ -105,7 +90,7 @@ async fn s82_a_manager_delegates_joins_and_sums_up() {
         agent("arch", "You draw plans."),
         agent("rev", "You review."),
     ];
-    let (fleet, record) = open(rules, &definitions).await;
+    let (fleet, record) = open_on(script(&rules), &definitions).await;
     converse(&fleet, "c82", &["boss"]).await;
     let turn = ended(&fleet, &say(&fleet, "c82", "build it").await).await;
     assert_eq!((&turn["status"], &turn["moves"]), (&json!("completed"), &json!(4)), "{turn}");
