@@ -52,8 +52,8 @@ pub trait MemoryTail: Memories {
     /// what there is.
     async fn is_near(&self, owner: &MemoryOwner, near: usize) -> Result<bool, Failure>;
 
-    /// Rows outside of the tail, ascending by owner and id, all `> after`: the archive alone has all
-    /// of them.
+    /// Rows outside of the tail, ascending by owner and id, all `> after`: searches of the archive rely
+    /// on it for them.
     async fn settled(&self, after: Option<&Revision>, limit: usize) -> Result<Vec<Revision>, Failure>;
 }
 

@@ -24,7 +24,7 @@ impl Check {
 pub struct History {
     pub sessions: u64,
     pub steps: u64,
-    /// Of which the archive alone has all.
+    /// That have left the tail: the archive must have them.
     pub memories: u64,
     pub broken: u64,
     pub findings: Vec<String>,
