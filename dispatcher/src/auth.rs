@@ -1,5 +1,8 @@
-//! Bearer tokens: looked up by hash in a cache that follows the store within seconds.
+//! Bearer tokens: looked up by hash in a cache that follows the store within seconds. What stays open
+//! is told when its token is gone, so a revocation counts for streams as it does for requests.
 
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
@@ -22,7 +25,7 @@ use crate::caller::Caller;
 use crate::gateway::Gateway;
 use crate::params;
 
-/// A revoked token works this long at most.
+/// A revoked token works this long at most, also for what is open.
 const REFRESH: Duration = Duration::from_secs(5);
 /// Unknown tokens make the gateway ask the store at most this often, over all requests.
 const ASK_AGAIN: Duration = Duration::from_millis(250);
@@ -34,9 +37,16 @@ pub const PROTOCOL_PREFIX: &str = "bearer.";
 pub struct Auth {
     tokens: Arc<dyn Tokens>,
     /// The one of the configuration.
-    fixed: Option<TokenRow>,
-    known: RwLock<Arc<Vec<TokenRow>>>,
+    fixed: Option<Known>,
+    known: RwLock<Arc<Vec<Known>>>,
     asked: Mutex<Asked>,
+}
+
+/// A token, and what all that is open with it holds on to.
+struct Known {
+    row: TokenRow,
+    /// Cancelled when the store has this row no more.
+    revoked: CancellationToken,
 }
 
 #[derive(Default)]
@@ -55,6 +65,7 @@ impl Auth {
             name: "admin".into(),
             scopes: vec![Scope::Admin],
         });
+        let fixed = fixed.map(|row| Known { row, revoked: CancellationToken::new() });
         Self { tokens, fixed, known: RwLock::default(), asked: Mutex::default() }
     }
 
@@ -82,24 +93,48 @@ impl Auth {
 
     /// Compares with every row, in time that does not depend on what is equal.
     fn find(&self, hash: &[u8; 32]) -> Option<Caller> {
-        let known = self.known.read().unwrap_or_else(PoisonError::into_inner).clone();
+        let all = self.known();
         let mut found = None;
-        for row in known.iter().chain(&self.fixed) {
-            if bool::from(row.hash.ct_eq(hash)) {
-                found = Some(row);
+        for known in all.iter().chain(&self.fixed) {
+            if bool::from(known.row.hash.ct_eq(hash)) {
+                found = Some(known);
             }
         }
-        found.and_then(Caller::of)
+        found.and_then(|known| Caller::of(&known.row, &known.revoked))
+    }
+
+    fn known(&self) -> Arc<Vec<Known>> {
+        self.known.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     async fn ask(&self, asked: &mut Asked) {
         match self.tokens.all().await {
             Ok(rows) => {
-                *self.known.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(rows);
+                self.renew(rows);
                 asked.answered = true;
             }
             // The known ones stay good: an outage of the store must not log everybody out.
             Err(failure) => tracing::warn!(error = %failure.message, "tokens could not be read"),
+        }
+    }
+
+    /// Takes over what the store has. What is open with a row that is there no more ends now.
+    fn renew(&self, rows: Vec<TokenRow>) {
+        let before = self.known();
+        let mut gone: HashMap<[u8; 32], &Known> = before.iter().map(|known| (known.row.hash, known)).collect();
+        let mut known = Vec::with_capacity(rows.len());
+        for row in rows {
+            let revoked = match gone.entry(row.hash) {
+                // With other scopes it is another row: its streams are let in anew, or not.
+                Entry::Occupied(same) if same.get().row == row => same.remove().revoked.clone(),
+                _ => CancellationToken::new(),
+            };
+            known.push(Known { row, revoked });
+        }
+        *self.known.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(known);
+        // Only now: who is sent away and comes back at once must not be let in.
+        for known in gone.into_values() {
+            known.revoked.cancel();
         }
     }
 }

@@ -6,6 +6,7 @@ use domain::ports::{Scope, TokenRow};
 use schemas::action::ActionType;
 use schemas::id::Namespace;
 use schemas::problem::Code;
+use tokio_util::sync::CancellationToken;
 
 use crate::answer::Refused;
 
@@ -16,16 +17,22 @@ pub struct Caller {
     pub name: String,
     /// The widest scope of the token; it includes all narrower ones.
     pub scope: Scope,
+    /// Cancelled once the token is known no more: what outlives its request must heed it.
+    pub revoked: CancellationToken,
 }
 
 impl Caller {
     /// `None`: the token has no scope at all.
-    pub fn of(row: &TokenRow) -> Option<Self> {
+    pub fn of(row: &TokenRow, revoked: &CancellationToken) -> Option<Self> {
         let scope = row.scopes.iter().copied().max()?;
-        Some(Self { namespace: row.namespace.clone(), name: row.name.clone(), scope })
+        Some(Self { namespace: row.namespace.clone(), name: row.name.clone(), scope, revoked: revoked.clone() })
     }
 
+    /// Refuses whom the scope does not reach, and whose token was revoked since it was checked.
     pub fn need(&self, scope: Scope) -> Result<(), Refused> {
+        if self.revoked.is_cancelled() {
+            return Err(Refused::new(Code::Unauthorized, "The token was revoked. Send one that exists."));
+        }
         if self.scope >= scope {
             return Ok(());
         }

@@ -7,7 +7,9 @@ use axum::extract::rejection::PathRejection;
 use axum::extract::{FromRequest, FromRequestParts, Path, Request};
 use axum::http::HeaderMap;
 use axum::http::request::Parts;
+use domain::action::fields;
 use schemas::id::{DefinitionId, IdError};
+use schemas::json::is_too_deep;
 use schemas::limits::ACTION_BYTES_MAX;
 use schemas::problem::Code;
 use serde_json::Value;
@@ -103,10 +105,11 @@ impl<S: Sync> FromRequest<S> for JsonBody {
         if bytes.iter().all(u8::is_ascii_whitespace) {
             return Ok(Self(None));
         }
-        serde_json::from_slice(&bytes).map(|value| Self(Some(value))).map_err(|error| {
+        let value: Value = serde_json::from_slice(&bytes).map_err(|error| {
             let what = "The body is not well-formed JSON";
             Refused::new(Code::InvalidJson, format!("{what}: {error}."))
-        })
+        })?;
+        if is_too_deep(&value) { Err(fields::too_deep("body").into()) } else { Ok(Self(Some(value))) }
     }
 }
 

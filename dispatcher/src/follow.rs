@@ -9,14 +9,13 @@ use domain::ports::ConversationKey;
 use schemas::conversation::{ConversationFrame, FrameBody};
 use schemas::id::ConversationId;
 use schemas::json::Json;
-use tokio::sync::mpsc;
 
 use crate::answer::Answer;
 use crate::api::conversations;
 use crate::caller::Caller;
 use crate::gateway::Gateway;
 use crate::params::Params;
-use crate::stream::{Open, cursor};
+use crate::stream::{Stream, cursor};
 
 /// Frames between the pump and the socket.
 const BUFFER: usize = 64;
@@ -41,12 +40,6 @@ impl Line {
     }
 }
 
-/// One open stream. The pump ends when this is dropped.
-pub struct Followed {
-    pub lines: mpsc::Receiver<Line>,
-    _open: Open,
-}
-
 /// Opens a stream of a conversation of the caller's namespace, behind the cursor of the request.
 pub async fn open(
     gateway: &Gateway,
@@ -54,12 +47,11 @@ pub async fn open(
     id: ConversationId,
     headers: &HeaderMap,
     mut params: Params,
-) -> Answer<Followed> {
+) -> Answer<Stream<Line>> {
     let after = cursor(headers, &mut params)?;
     conversations::row(gateway, &caller.namespace, &id).await?;
-    let open = Open::new(&gateway.streams)?;
-    let (sender, lines) = mpsc::channel(BUFFER);
+    let (sender, stream) = Stream::begin(gateway, caller, BUFFER)?;
     let key = ConversationKey { namespace: caller.namespace.clone(), conversation_id: id };
     tokio::spawn(pump::run(gateway.clone(), key, after, sender));
-    Ok(Followed { lines, _open: open })
+    Ok(stream)
 }

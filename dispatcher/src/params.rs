@@ -65,10 +65,7 @@ impl Params {
 
     /// A whole number within the bounds, both included.
     pub fn whole(&mut self, name: &'static str, min: u64, max: u64) -> Option<u64> {
-        self.read(name, |text| {
-            let number = text.parse().ok().filter(|n| (min..=max).contains(n));
-            number.ok_or_else(|| format!("must be a whole number from {min} to {max}, not {:?}", clip(text)))
-        })
+        self.read(name, |text| whole(text, min, max))
     }
 
     /// The rows of a page.
@@ -101,6 +98,12 @@ impl Params {
         self.pairs = rest;
         Vec::<(String, String)>::into_iter(taken).map(|(_, value)| value).filter(|value| !value.is_empty()).collect()
     }
+}
+
+/// A whole number within the bounds, both included; or what is wrong with the text.
+pub fn whole(text: &str, min: u64, max: u64) -> Result<u64, String> {
+    let number = text.parse().ok().filter(|n| (min..=max).contains(n));
+    number.ok_or_else(|| format!("must be a whole number from {min} to {max}, not {:?}", clip(text)))
 }
 
 fn clip(text: &str) -> String {

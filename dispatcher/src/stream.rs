@@ -12,15 +12,18 @@ use schemas::json::Json;
 use schemas::problem::Code;
 use schemas::telemetry::metric;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
+use tokio_util::sync::CancellationToken;
 
 use crate::answer::{Answer, Refused};
 use crate::api::sessions;
 use crate::caller::Caller;
 use crate::gateway::Gateway;
-use crate::params::Params;
+use crate::params::{self, Params};
 
 /// Events between the pump and the socket. Small, because an event may hold a large state.
 const BUFFER: usize = 32;
+/// Stores count in `i64`; and what follows a cursor must have a number.
+const CURSOR_MAX: u64 = i64::MAX as u64;
 
 /// One event, ready to be sent.
 #[derive(Debug, Clone)]
@@ -49,17 +52,38 @@ impl Frame {
     }
 }
 
-/// One open stream. The pump ends when this is dropped.
-pub struct Stream {
-    pub frames: mpsc::Receiver<Frame>,
+/// One open stream, whatever it sends and over whatever transport. It ends with the token it was opened
+/// with; its pump ends when this is dropped.
+pub struct Stream<T> {
+    sent: mpsc::Receiver<T>,
+    revoked: CancellationToken,
     _open: Open,
 }
 
+impl<T> Stream<T> {
+    /// A stream of the caller's, and the end of it that its pump sends to.
+    pub fn begin(gateway: &Gateway, caller: &Caller, buffer: usize) -> Answer<(mpsc::Sender<T>, Self)> {
+        let open = Open::new(&gateway.streams)?;
+        let (sender, sent) = mpsc::channel(buffer);
+        Ok((sender, Self { sent, revoked: caller.revoked.clone(), _open: open }))
+    }
+
+    /// What to send next. `None`: nothing follows, or the token was revoked; what is buffered is then
+    /// not for its bearer any more.
+    pub async fn next(&mut self) -> Option<T> {
+        self.revoked.run_until_cancelled(self.sent.recv()).await.flatten()
+    }
+
+    pub fn is_revoked(&self) -> bool {
+        self.revoked.is_cancelled()
+    }
+}
+
 /// Counts an open stream for as long as it lives.
-pub struct Open(#[expect(dead_code, reason = "held for its drop")] OwnedSemaphorePermit);
+struct Open(#[expect(dead_code, reason = "held for its drop")] OwnedSemaphorePermit);
 
 impl Open {
-    pub fn new(streams: &Arc<Semaphore>) -> Answer<Self> {
+    fn new(streams: &Arc<Semaphore>) -> Answer<Self> {
         let Ok(permit) = streams.clone().try_acquire_owned() else {
             return Err(Refused::new(
                 Code::TooManyRequests,
@@ -84,22 +108,22 @@ pub async fn open(
     id: SessionId,
     headers: &HeaderMap,
     mut params: Params,
-) -> Answer<Stream> {
+) -> Answer<Stream<Frame>> {
     let after = cursor(headers, &mut params)?;
     let row = sessions::row(gateway, &caller.namespace, id).await?;
-    let open = Open::new(&gateway.streams)?;
-    let (sender, frames) = mpsc::channel(BUFFER);
+    let (sender, stream) = Stream::begin(gateway, caller, BUFFER)?;
     tokio::spawn(pump::run(gateway.clone(), SessionKey::clone(&row.key), after, sender));
-    Ok(Stream { frames, _open: open })
+    Ok(stream)
 }
 
 /// A reconnecting browser sends `Last-Event-ID`, which is newer than the address it repeats.
 pub fn cursor(headers: &HeaderMap, params: &mut Params) -> Answer<u64> {
     // The guard has taken it already.
     params.text("token");
-    let after = params.whole("after", 0, i64::MAX as u64);
+    let after = params.whole("after", 0, CURSOR_MAX);
     params.finish()?;
     let Some(value) = headers.get("last-event-id") else { return Ok(after.unwrap_or(0)) };
-    let offset = value.to_str().ok().and_then(|text| text.trim().parse().ok());
-    offset.ok_or_else(|| Refused::field("Last-Event-ID", "must be the id of an event: a whole number"))
+    // What is no text is no number either.
+    let text = value.to_str().unwrap_or_default().trim();
+    params::whole(text, 0, CURSOR_MAX).map_err(|wrong| Refused::field("Last-Event-ID", wrong))
 }

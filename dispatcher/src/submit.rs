@@ -12,9 +12,9 @@ use host::trace::{self, Stage};
 use schemas::action::{Action, ActionType, Lane, NewAction};
 use schemas::api::AcceptedBody;
 use schemas::conversation::OperationKind;
-use schemas::id::{ActionId, OperationId, SessionKey};
+use schemas::id::{ActionId, OperationId, SessionKey, TurnId};
 use schemas::limits::GUIDANCE_WAITING_MAX;
-use schemas::problem::{Code, Problem};
+use schemas::problem::{Code, FieldProblem, Problem};
 use schemas::session::SessionRow;
 use schemas::telemetry::metric;
 use serde_json::Value;
@@ -146,9 +146,30 @@ pub async fn publish(gateway: &Gateway, action: Action) {
 }
 
 fn refused(action_id: &ActionId, refusal: Refusal) -> Refused {
-    let mut problem = Problem::new(refusal.code, with_remedy(refusal.code, &refusal.detail));
-    problem.action_id = refusal.recorded.then(|| action_id.to_string());
+    let mut refused = named(refusal.code, with_remedy(refusal.code, &refusal.detail));
+    refused.0.action_id = refusal.recorded.then(|| action_id.to_string());
+    refused
+}
+
+/// A refusal that names the field to mend, as those of malformed bodies do. Clients show fields in the
+/// place of the detail, so what is said of the field is all that there is to say.
+fn named(code: Code, detail: String) -> Refused {
+    let mut problem = Problem::new(code, detail);
+    if let Some(field) = field_of(code) {
+        problem.errors = vec![FieldProblem::new(field, problem.detail.clone())];
+    }
     problem.into()
+}
+
+/// The field of an action that a refusal is about.
+fn field_of(code: Code) -> Option<&'static str> {
+    match code {
+        Code::SessionNotFound | Code::SessionEnded | Code::SessionExists => Some("session_id"),
+        Code::AgentNotFound | Code::WrongAgent => Some("agent_id"),
+        Code::ActionConflict => Some("action_id"),
+        Code::InputNotTaken => Some("type"),
+        _ => None,
+    }
 }
 
 /// The store says what is wrong; what to do is the same each time.
@@ -173,7 +194,7 @@ pub async fn check(gateway: &Gateway, new: &NewAction) -> Answer<()> {
     }
     let Some(row) = target(gateway, new).await? else { return Ok(()) };
     match objection(gateway, &row, new).await? {
-        Some((code, detail)) => Err(Refused::new(code, detail)),
+        Some((code, detail)) => Err(named(code, detail)),
         None => Ok(()),
     }
 }
@@ -181,7 +202,10 @@ pub async fn check(gateway: &Gateway, new: &NewAction) -> Answer<()> {
 /// Why an action for the session of `row` is not even offered to the ledger, if it is not.
 pub async fn objection(gateway: &Gateway, row: &SessionRow, new: &NewAction) -> Answer<Option<(Code, String)>> {
     match new.kind {
-        ActionType::Input => Ok(object_to_input(row, new)),
+        ActionType::Input => match object_to_input(row, new) {
+            None => object_to_turn(gateway, row, new).await,
+            objection => Ok(objection),
+        },
         ActionType::Interrupt => object_to_guidance(gateway, row, new).await,
         _ => Ok(None),
     }
@@ -216,6 +240,30 @@ fn object_to_input(row: &SessionRow, new: &NewAction) -> Option<(Code, String)> 
     let (session, moniker) = (&row.key.session_id, &row.spec.moniker);
     let detail = format!("{session} runs {moniker}, which takes no input. Send it guidance with interrupt instead.");
     Some((Code::InputNotTaken, detail))
+}
+
+/// Whose turn it is and who gets its result are said by the fleet's own inputs alone. The id of a turn may
+/// be chosen, but not one that has been used: its records are there already.
+async fn object_to_turn(gateway: &Gateway, row: &SessionRow, new: &NewAction) -> Answer<Option<(Code, String)>> {
+    if !moniker::find(&row.spec.moniker).is_some_and(|moniker| moniker.talks()) {
+        return Ok(None);
+    }
+    let payload = new.payload.to_value();
+    if let Some(name) = ["caller", "reply_to"].into_iter().find(|name| !payload[*name].is_null()) {
+        let detail = format!("payload.{name} is set by agents that call others; leave it out.");
+        return Ok(Some((Code::InvalidRequest, detail)));
+    }
+    let Some(Ok(id)) = payload["turn_id"].as_str().map(TurnId::parse) else { return Ok(None) };
+    let Some(turn) = gateway.conversations.turn(&new.namespace, &id).await? else { return Ok(None) };
+    let is_repeat = gateway.ledger.action(&new.namespace, &new.action_id).await?.is_some();
+    if is_repeat {
+        return Ok(None);
+    }
+    let detail = format!(
+        "payload.turn_id {id} is that of a turn of session {}. Choose another one, or leave it out to get a fresh one.",
+        turn.session_id
+    );
+    Ok(Some((Code::InvalidRequest, detail)))
 }
 
 /// Guidance waits in the control lane, one a step. More of it than an owner holds in memory would

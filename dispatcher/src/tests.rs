@@ -20,6 +20,7 @@ mod namespaces;
 mod operations;
 mod pools;
 mod publish;
+mod revoked;
 mod serve;
 mod shell;
 mod socket;

@@ -48,6 +48,14 @@ need() {
     die "$command is missing and cannot be installed from here; install it (Debian: apt-get install $*) and run this again"
 }
 
+# A foreign client of the broker: Python's, with the library as Debian has it.
+need_pika() {
+    has_pika || install_pika || { apt_get update >/dev/null 2>&1 && install_pika; } || true
+    has_pika || die "pika is missing for /usr/bin/python3; install it (Debian: apt-get install python3-pika)"
+}
+has_pika() { /usr/bin/python3 -c 'import pika' 2>/dev/null; }
+install_pika() { apt_get install -y --no-install-recommends python3 python3-pika >/dev/null 2>&1; }
+
 need_rust() {
     command -v cargo >/dev/null || PATH="$HOME/.cargo/bin:$PATH"
     command -v cargo >/dev/null || die "a Rust toolchain is missing (1.95 or newer, from rustup)"

@@ -10,7 +10,7 @@ use crate::limits::ID_BYTES_MAX;
 /// Why a text is no id.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum IdError {
-    #[error("must not be empty")]
+    #[error("must not be empty; send letters, digits and . _ : -")]
     Empty,
     #[error("is {0} bytes long; at most {ID_BYTES_MAX} are allowed")]
     TooLong(usize),

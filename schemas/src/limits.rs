@@ -146,6 +146,9 @@ pub const EXPRESSION_CHARS_MAX: usize = 10_000;
 pub const ENTRIES_MAX: usize = 100;
 /// Steps of one task.
 pub const TASK_STEPS_MAX: usize = 100;
+/// Nesting of JSON that comes from outside. What is made of it is nested deeper, and must still be read:
+/// the reader takes 127 levels.
+pub const JSON_DEPTH_MAX: usize = 64;
 /// JSON Schemas: nesting, and schemas within a schema.
 pub const SCHEMA_DEPTH_MAX: usize = 32;
 pub const SCHEMA_NODES_MAX: usize = 2_000;

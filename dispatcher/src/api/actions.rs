@@ -45,7 +45,8 @@ pub fn routes() -> Vec<Route> {
             .body("ActionBody")
             .answers(202, "AcceptedBody")
             .refuses(REFUSALS)
-            .refuses(&[Code::UnknownMoniker, Code::InputNotTaken, Code::SessionExists]),
+            .refuses(&[Code::UnknownMoniker, Code::InputNotTaken, Code::SessionExists, Code::NoOpenOperation])
+            .refuses(&[Code::ConversationClosed, Code::TooManyRequests]),
         Route::get("/api/actions/{id}", get(one))
             .summary("One action, with its outcome once it is processed.")
             .answers(200, "ActionView")

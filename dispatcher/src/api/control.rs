@@ -63,17 +63,20 @@ const VERBS: [(ActionType, &str, &str, &str, &str); 5] = [
 pub fn routes() -> Vec<Route> {
     let mut routes = Vec::new();
     for (kind, by_session, by_agent, summary, body) in VERBS {
+        let own: &[Code] = match kind {
+            ActionType::Input => &[Code::InputNotTaken],
+            ActionType::Interrupt => &[Code::TooManyRequests],
+            _ => &[],
+        };
         for (path, handler) in [(by_session, to_session(kind)), (by_agent, to_agent(kind))] {
-            let mut route = Route::post(path, handler)
+            let route = Route::post(path, handler)
                 .scope(scope_of(kind))
                 .summary(summary)
                 .header(KEY_HEADER.0, KEY_HEADER.1)
                 .body(body)
                 .answers(202, "AcceptedBody")
-                .refuses(REFUSALS);
-            if kind == ActionType::Input {
-                route = route.refuses(&[Code::InputNotTaken]);
-            }
+                .refuses(REFUSALS)
+                .refuses(own);
             routes.push(route);
         }
     }

@@ -28,22 +28,23 @@ pub fn routes() -> Vec<Route> {
             .scope(Scope::Admin)
             .summary("Messages that could not be taken, the oldest first, with the beginning of their bodies.")
             .query(&[("limit", "At most so many; 100 if not given.")])
-            .answers(200, "[DeadLetterView]"),
+            .answers(200, "[DeadLetterView]")
+            .refuses(&[Code::InvalidRequest]),
         Route::get("/api/dead/{id}", get(show))
             .scope(Scope::Admin)
             .summary("One of them, whole.")
             .answers(200, "DeadLetterView")
-            .refuses(&[Code::NotFound]),
+            .refuses(&[Code::InvalidRequest, Code::NotFound]),
         Route::post("/api/dead/{id}/redrive", post(redrive))
             .scope(Scope::Admin)
             .summary("Send one back to where it came from.")
             .answers(200, "DeadDoneBody")
-            .refuses(&[Code::NotFound]),
+            .refuses(&[Code::InvalidRequest, Code::NotFound]),
         Route::post("/api/dead/{id}/drop", post(discard))
             .scope(Scope::Admin)
             .summary("Throw one away.")
             .answers(200, "DeadDoneBody")
-            .refuses(&[Code::NotFound]),
+            .refuses(&[Code::InvalidRequest, Code::NotFound]),
     ]
 }
 

@@ -86,7 +86,7 @@ fn of_kind(paths: &Paths) -> Vec<Route> {
             .body(paths.record)
             .answers(201, "DefinitionWritten")
             .also_answers(200)
-            .refuses(&[Code::InvalidJson, Code::TooLarge, Code::DefinitionInvalid]),
+            .refuses(&[Code::InvalidRequest, Code::InvalidJson, Code::TooLarge, Code::DefinitionInvalid]),
         Route::get(paths.one, get(one))
             .summary("The newest content of a definition.")
             .answers(200, "DefinitionView")

@@ -19,7 +19,7 @@ use crate::extract::PathId;
 use crate::gateway::Gateway;
 use crate::params::Params;
 use crate::routes::Route;
-use crate::stream::{self as streams, Stream};
+use crate::stream::{self as streams, Frame, Stream};
 
 pub const CURSOR_PARAMS: &[(&str, &str)] = &[
     ("after", "Offset of the last event already known; 0 if absent"),
@@ -49,8 +49,8 @@ async fn events(
     params: Params,
 ) -> Answer<Response> {
     let stream = streams::open(&gateway, &caller, id, &headers, params).await?;
-    let frames = stream::unfold(stream, |mut stream: Stream| async {
-        let frame = stream.frames.recv().await?;
+    let frames = stream::unfold(stream, |mut stream: Stream<Frame>| async {
+        let frame = stream.next().await?;
         let event = Event::default().id(frame.offset.to_string()).event(frame.name()).data(frame.json);
         Some((Ok::<_, Infallible>(event), stream))
     });

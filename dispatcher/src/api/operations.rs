@@ -33,7 +33,7 @@ pub fn routes() -> Vec<Route> {
             .body("ApprovalBody")
             .answers(202, "ApprovalAnswer")
             .refuses(&[Code::InvalidRequest, Code::InvalidJson, Code::TooLarge, Code::OperationNotFound])
-            .refuses(&[Code::ApprovalMismatch, Code::NoOpenOperation, Code::StorageFull])
+            .refuses(&[Code::ApprovalMismatch, Code::NoOpenOperation, Code::SessionEnded, Code::StorageFull])
     };
     vec![
         Route::get("/api/operations", get(list))

@@ -68,6 +68,8 @@ async fn claim(
         if rest.is_zero() || gateway.stop.run_until_cancelled(tokio::time::sleep(rest)).await.is_none() {
             return Ok(StatusCode::NO_CONTENT.into_response());
         }
+        // It may have been revoked while it waited.
+        caller.need(Scope::Act)?;
     }
 }
 

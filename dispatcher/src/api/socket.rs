@@ -21,7 +21,7 @@ use crate::extract::PathId;
 use crate::gateway::Gateway;
 use crate::params::Params;
 use crate::routes::Route;
-use crate::stream::{self, Stream};
+use crate::stream::{self, Frame, Stream};
 
 /// The subprotocol we speak; the other one a client may offer carries its token.
 pub const PROTOCOL: &str = "stepfleet";
@@ -35,9 +35,9 @@ pub fn routes() -> Vec<Route> {
         Route::get("/sessions/{id}", get(upgrade))
             .stream()
             .summary(
-                "WebSocket. Each text frame is a StreamEvent; after `end` the server closes with 1000, otherwise with 1013: \
-                 connect again with the last offset. The token may come as the subprotocols \
-                 `stepfleet, bearer.<token>`.",
+                "WebSocket. Each text frame is a StreamEvent; after `end` the server closes with 1000, with 1008 when \
+                 the token was revoked, otherwise with 1013: connect again with the last offset. The token may come \
+                 as the subprotocols `stepfleet, bearer.<token>`.",
             )
             .query(CURSOR_PARAMS)
             .answers(101, "StreamEvent")
@@ -63,21 +63,20 @@ async fn upgrade(
 }
 
 /// Sends frames until the end, and answers the client's pings in between.
-async fn relay(mut socket: WebSocket, mut stream: Stream) {
+async fn relay(mut socket: WebSocket, mut stream: Stream<Frame>) {
     let heartbeat = Duration::from_millis(STREAM_HEARTBEAT_MS);
     let mut alive = tokio::time::interval_at(Instant::now() + heartbeat, heartbeat);
     alive.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut ended = false;
     loop {
         let message = tokio::select! {
-            frame = stream.frames.recv() => match frame {
+            frame = stream.next() => match frame {
                 Some(frame) => {
                     ended = frame.kind == StreamEventType::End;
                     Message::Text(frame.json.into())
                 }
                 None => {
-                    let (why, again) = ("the session has ended", "connect again with the last offset");
-                    close(&mut socket, ended, if ended { why } else { again }).await;
+                    close(&mut socket, ended.then_some("the session has ended"), stream.is_revoked()).await;
                     return;
                 }
             },
@@ -94,9 +93,13 @@ async fn relay(mut socket: WebSocket, mut stream: Stream) {
 }
 
 /// Says goodbye and hears the client out: data left unread would reset the connection, and with it
-/// frames that are still on their way.
-pub async fn close(socket: &mut WebSocket, ended: bool, reason: &'static str) {
-    let code = if ended { close_code::NORMAL } else { close_code::AGAIN };
+/// frames that are still on their way. `end`: why nothing will ever follow.
+pub async fn close(socket: &mut WebSocket, end: Option<&'static str>, revoked: bool) {
+    let (code, reason) = match end {
+        Some(why) => (close_code::NORMAL, why),
+        None if revoked => (close_code::POLICY, "the token was revoked or changed"),
+        None => (close_code::AGAIN, "connect again with the last offset"),
+    };
     if send(socket, Message::Close(Some(CloseFrame { code, reason: reason.into() }))).await {
         let goodbye = async { while let Some(Ok(_)) = socket.recv().await {} };
         // A client that does not answer is cut off.

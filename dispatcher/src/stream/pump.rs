@@ -33,7 +33,7 @@ enum Stop {
 struct Pump {
     gateway: Gateway,
     key: SessionKey,
-    /// Offset of the last event that was sent.
+    /// Offset of the last event that was sent; below `u64::MAX`, so that one more is a number too.
     cursor: u64,
     out: Sender<Frame>,
 }

@@ -1,13 +1,15 @@
 //! `/openapi.json` and the pages of problems.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::LazyLock;
 
 use axum::http::StatusCode;
 use schemas::problem::Code;
 use serde_json::Value;
 
 use super::world::World;
-use crate::routes;
+use crate::answer::PROBLEM_JSON;
+use crate::{openapi, routes};
 
 /// The routes that clients depend on (DESIGN 8), as far as this build has them.
 const FROZEN: &[&str] = &[
@@ -126,6 +128,24 @@ fn operations(description: &Value) -> Vec<(String, Value)> {
     operations
 }
 
+/// The codes that the description has for each operation.
+static REFUSALS: LazyLock<BTreeMap<String, BTreeSet<String>>> = LazyLock::new(|| {
+    let description = serde_json::to_value(openapi::describe()).unwrap();
+    operations(&description).into_iter().map(|(name, operation)| (name, refusals(&operation))).collect()
+});
+
+fn refusals(operation: &Value) -> BTreeSet<String> {
+    let responses = operation["responses"].as_object().unwrap().values();
+    let problems = responses.filter(|response| response["content"].get(PROBLEM_JSON).is_some());
+    problems.flat_map(|problem| problem["description"].as_str().unwrap().split(", ")).map(str::to_owned).collect()
+}
+
+/// Fails unless clients are told that an operation, as in `post /api/actions`, may answer with this code.
+pub fn assert_documented(operation: &str, code: &str) {
+    let codes = REFUSALS.get(operation).unwrap_or_else(|| panic!("{operation} is not described"));
+    assert!(codes.contains(code), "{operation} may answer {code}, and does not say so: {codes:?}");
+}
+
 #[tokio::test(start_paused = true)]
 async fn it_lists_exactly_the_routes_there_are() {
     let described: BTreeSet<String> = operations(&description().await).into_iter().map(|(name, _)| name).collect();
@@ -156,6 +176,25 @@ async fn every_operation_is_described_whole() {
         let takes_body = (name.starts_with("post") || name.starts_with("patch"))
             && !["/drain", "/redrive", "/drop", "/cancel", "/claim"].iter().any(|verb| name.ends_with(verb));
         assert_eq!(operation.get("requestBody").is_some(), takes_body, "{name}");
+    }
+}
+
+/// What is refused in rare states only, and so is easily forgotten.
+#[test]
+fn rare_refusals_are_described() {
+    for (operation, code) in [
+        ("post /api/actions", "too_many_requests"),
+        ("post /api/actions", "no_open_operation"),
+        ("post /api/actions", "conversation_closed"),
+        ("post /api/sessions/{id}/interrupt", "too_many_requests"),
+        ("post /api/agents/{agent_id}/interrupt", "too_many_requests"),
+        ("post /api/conversations/{id}/participants", "too_many_requests"),
+        ("post /api/operations/{id}/approve", "session_ended"),
+        ("post /api/operations/{id}/deny", "session_ended"),
+        ("post /api/personas", "invalid_request"),
+        ("get /api/dead", "invalid_request"),
+    ] {
+        assert_documented(operation, code);
     }
 }
 

@@ -187,7 +187,7 @@ async fn any_cursor_is_a_clean_one() {
     assert_eq!(offsets.len(), 32, "started, 30 messages, ended");
     assert!(offsets.is_sorted_by(|a, b| a < b));
     assert!(!format!("{all:?}").contains("secret"), "requests are for who looks at the turn");
-    for after in [0, 1, 2, 3, 50, 91, 92, 1_000] {
+    for after in [0, 1, 2, 3, 50, 91, 92, 1_000, i64::MAX as u64] {
         let part = committed(&Client::open(&world, &format!("?after={after}")).await.rest().await);
         let expected: Vec<u64> = offsets.iter().copied().filter(|offset| *offset > after).collect();
         assert_eq!(part, expected, "after {after}");
@@ -316,7 +316,13 @@ async fn wrong_cursors_and_too_many_streams_are_refused() {
     let config = crate::Config { streams_max: 1, ..crate::Config::default() };
     let world = World::with(|deps| Deps { config, ..deps }).await;
     world.converse("c1", &["a1"]).await;
-    assert_eq!(world.get("/api/conversations/c1/events?after=x").await.problem(), "invalid_request");
+    for after in ["x", "9223372036854775808", "18446744073709551615"] {
+        let reply = world.get(&format!("/api/conversations/c1/events?after={after}")).await;
+        assert_eq!(reply.refusal(), ("invalid_request".into(), vec!["after".to_owned()]), "{after}");
+    }
+    let mut again = request(Method::GET, "/api/conversations/c1/events", READ, Body::empty());
+    again.headers_mut().insert("last-event-id", "18446744073709551615".parse().unwrap());
+    assert_eq!(world.send(again).await.refusal().1, ["Last-Event-ID"]);
     let open = Client::open(&world, "").await;
     assert_eq!(world.get("/api/conversations/c1/events").await.problem(), "too_many_requests");
     drop(open);

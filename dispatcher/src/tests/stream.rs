@@ -277,11 +277,31 @@ async fn streams_close_when_the_process_ends() {
 #[tokio::test(start_paused = true)]
 async fn wrong_cursors_are_refused() {
     let world = ended().await;
-    for query in ["after=x", "after=-1", "afer=1", "after=1&after=2"] {
+    let (small, large) = ("after=9223372036854775808", "after=18446744073709551615");
+    for query in ["after=x", "after=-1", "afer=1", "after=1&after=2", small, large] {
         let reply = world.get(&format!("/api/sessions/s1/events?{query}")).await;
         assert_eq!(reply.problem(), "invalid_request", "{query}");
     }
+    for id in ["12a", "", "-1", "9223372036854775808", "18446744073709551615", "18446744073709551616"] {
+        let reply = world.send(again(id)).await;
+        assert_eq!(reply.refusal(), ("invalid_request".into(), vec!["Last-Event-ID".to_owned()]), "{id}");
+    }
+}
+
+/// As a browser that comes back.
+fn again(id: &str) -> axum::http::Request<Body> {
     let mut request = request(Method::GET, "/api/sessions/s1/events", READ, Body::empty());
-    request.headers_mut().insert("last-event-id", "12a".parse().unwrap());
-    assert_eq!(world.send(request).await.refusal().1, ["Last-Event-ID"]);
+    request.headers_mut().insert("last-event-id", id.parse().unwrap());
+    request
+}
+
+#[tokio::test(start_paused = true)]
+async fn behind_the_largest_cursor_is_nothing_but_the_end() {
+    let world = ended().await;
+    let largest = i64::MAX as u64;
+    let frames = Client::open(&world, &format!("/api/sessions/s1/events?after={largest}")).await.rest().await;
+    check_whole(&frames, largest, 14);
+    let response = world.app.clone().oneshot(again(&largest.to_string())).await.unwrap();
+    let client = Client { body: response.into_body().into_data_stream(), rest: String::new() };
+    check_whole(&client.rest().await, largest, 14);
 }

@@ -137,6 +137,11 @@ impl Harness {
         self.child = Some(child);
     }
 
+    /// A variable of the environment that it was given.
+    pub fn setting(&self, name: &str) -> Option<&str> {
+        self.envs.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
+    }
+
     /// What the process logged so far.
     pub fn log(&self) -> String {
         std::fs::read_to_string(self.scratch("log")).unwrap_or_default()

@@ -4,6 +4,7 @@ mod console;
 mod doctor;
 mod faults;
 mod harness;
+mod ingress;
 mod kill;
 mod outside;
 mod rejected;

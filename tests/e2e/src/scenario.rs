@@ -5,3 +5,4 @@ mod fleet;
 mod frames;
 mod reads;
 mod requests;
+mod tokens;

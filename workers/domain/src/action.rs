@@ -23,7 +23,7 @@ mod tests;
 
 use schemas::action::{ActionType, NewAction, Urgency};
 use schemas::id::{ActionId, AgentId, Namespace, SessionId};
-use schemas::json::Json;
+use schemas::json::{Json, is_too_deep};
 use schemas::limits::{ACTION_BYTES_MAX, ACTOR_BYTES_MAX};
 use schemas::problem::{Code, FieldProblem, Problem};
 use serde_json::{Map, Value};
@@ -55,6 +55,9 @@ pub fn parse(body: &Value, ctx: ParseContext) -> Result<NewAction, Box<Problem>>
         let what = format!("must be a JSON object such as {{\"type\": \"pause\", …}}, not {}", fields::kind_of(body));
         return Err(fields::wrong("body", what));
     };
+    if is_too_deep(body) {
+        return Err(fields::too_deep("body"));
+    }
     let hashed = hash::body(map);
     if hashed.bytes > ACTION_BYTES_MAX {
         return Err(too_large(map, hashed.bytes));

@@ -26,10 +26,11 @@ mod summary;
 mod tests;
 mod transcript;
 
+pub use agents::unanswered;
 pub use assembly::{Assembly, Context, Gathered, Limits, Placed, TurnSnapshot, assemble};
 pub use budget::{Checks, Over, Scope, Span};
 pub use decision::TurnDecision;
-pub use ids::message_id;
+pub use ids::{is_reserved, message_id};
 pub use moniker::CONVERSE;
 pub use reply::Reply;
 pub use settings::{DEPTH_MAX, Settings};

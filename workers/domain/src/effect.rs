@@ -92,6 +92,14 @@ impl Effect {
         }
     }
 
+    /// The turn that a context is made for: nothing but that, which only reads.
+    pub fn gathers_for(&self) -> Option<&TurnId> {
+        match self {
+            Self::Talk(call) if matches!(call.what, TalkWork::Assemble { .. }) => Some(&call.turn),
+            _ => None,
+        }
+    }
+
     /// A short name for logs, metrics and `why`.
     pub fn kind(&self) -> &'static str {
         match self {

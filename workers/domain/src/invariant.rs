@@ -13,13 +13,14 @@ pub enum Invariant {
     E2,
     J1,
     L1,
+    T1,
     C1,
     N1,
     Q1,
 }
 
 impl Invariant {
-    pub const ALL: [Invariant; 13] = [
+    pub const ALL: [Invariant; 14] = [
         Self::S1,
         Self::S2,
         Self::S3,
@@ -30,6 +31,7 @@ impl Invariant {
         Self::E2,
         Self::J1,
         Self::L1,
+        Self::T1,
         Self::C1,
         Self::N1,
         Self::Q1,
@@ -47,6 +49,7 @@ impl Invariant {
             Self::E2 => "a settled effect is never repeated",
             Self::J1 => "history is journal plus archive without gap or duplicate",
             Self::L1 => "every session that is not at rest has a cause",
+            Self::T1 => "tool rounds never exceed the limit",
             Self::C1 => "what is left out of a context is in the archive before",
             Self::N1 => "no row crosses a namespace",
             Self::Q1 => "every loop, queue, buffer, retry and payload has a maximum",

@@ -170,6 +170,11 @@ pub trait Moniker: Send + Sync {
         Vec::new()
     }
 
+    /// What follows when an input is refused: whoever waits for its result is told.
+    fn refused(&self, _payload: &Value, _problem: &str) -> Option<FollowUp> {
+        None
+    }
+
     /// What is still to be said when the session ends for good in this state.
     fn farewell(&self, _input: &StepInput<'_>) -> Option<Emits> {
         None

@@ -19,6 +19,7 @@ use schemas::limits::{RUN_AHEAD_BYTES_MAX, RUN_AHEAD_STEPS_MAX};
 use schemas::session::{Cause, Head, SessionRow, SessionSpec, SessionStatus, StopReason};
 use serde_json::Value;
 
+pub use calls::refused_call;
 pub use inbox::{Admission, LaneInbox};
 pub use step::{Decider, StepStart, StepTaken};
 use unsaved::Unsaved;

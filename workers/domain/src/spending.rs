@@ -14,6 +14,9 @@ pub struct Spent {
 }
 
 const NANOS: f64 = 1e9;
+/// What one call may add, whatever its provider says of it: sums stay sums.
+const CALL_TOKENS_MAX: u64 = 1_000_000_000_000;
+const CALL_NANOS_MAX: u64 = 1_000_000_000_000_000;
 
 impl Spent {
     /// What a record of a log adds; `None` unless it is one of a call.
@@ -25,7 +28,7 @@ impl Spent {
         let tokens = call.usage.map_or(0, |usage| usage.input_tokens.saturating_add(usage.output_tokens));
         // A cast of a number that is negative or too large ends at the bounds.
         let cost_nanos = (call.cost.unwrap_or(0.0) * NANOS).round() as u64;
-        Some(Self { tokens, cost_nanos, calls: 1 })
+        Some(Self { tokens: tokens.min(CALL_TOKENS_MAX), cost_nanos: cost_nanos.min(CALL_NANOS_MAX), calls: 1 })
     }
 
     pub fn add(&mut self, other: Self) {

@@ -6,9 +6,11 @@
 
 pub mod check;
 mod memories;
+mod past;
 #[cfg(test)]
 mod tests;
 mod walk;
 
 pub use memories::{MemoryVerdict, verify_memories};
+pub use past::common_past;
 pub use walk::{Progress, Verdict, verify_all, verify_session};

@@ -4,6 +4,7 @@
 use bytes::Bytes;
 use reqwest::Response;
 use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderValue};
+use schemas::json::is_too_deep;
 use schemas::limits::MODEL_ANSWER_BYTES_MAX;
 use serde_json::Value;
 
@@ -48,7 +49,11 @@ pub async fn json(endpoint: &Endpoint, response: Response) -> Result<Value, Call
     let place = endpoint.vendor.as_str();
     let body = body::read(response, MODEL_ANSWER_BYTES_MAX, place).await?;
     let text = without_key(endpoint, String::from_utf8_lossy(&body).into_owned());
-    serde_json::from_str(&text).map_err(|error| unreadable(place, &error, text.as_bytes()))
+    let answer: Value = serde_json::from_str(&text).map_err(|error| unreadable(place, &error, text.as_bytes()))?;
+    if is_too_deep(&answer) {
+        return Err(CallError::new(Class::Unknown, format!("{place}: the answer is nested too deep to be kept")));
+    }
+    Ok(answer)
 }
 
 /// An answer that ends in the middle is a broken transfer, other nonsense is not worth a repeat.

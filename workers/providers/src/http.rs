@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use domain::effect::{EffectCall, EffectClass, EffectFailure, Outcome};
 use domain::retry::{HTTP, Schedule};
-use schemas::limits::{DATA_BYTES_MAX, EFFECT_MS_MAX, STATE_BYTES_MAX, TEXT_BYTES_MAX};
+use schemas::json::is_too_deep;
+use schemas::limits::{DATA_BYTES_MAX, EFFECT_MS_MAX, JSON_DEPTH_MAX, STATE_BYTES_MAX, TEXT_BYTES_MAX};
 use schemas::problem::Code;
 use serde_json::Value;
 
@@ -67,10 +68,15 @@ async fn send(net: &Net, call: &EffectCall, url: &str, request: &Value, timeout_
         let message = format!("{place}: answered with status {status}: {}", body::beginning(&body));
         return Err(CallError::new(class, message).retry_after(asked));
     }
-    serde_json::from_slice(&body).map_err(|error| {
+    let answer: Value = serde_json::from_slice(&body).map_err(|error| {
         let begins = body::beginning(&body);
         CallError::new(Class::Invalid, format!("{place}: the answer is not JSON: {error}; it begins with {begins:?}"))
-    })
+    })?;
+    if is_too_deep(&answer) {
+        let what = format!("the answer is not JSON of at most {JSON_DEPTH_MAX} levels");
+        return Err(CallError::new(Class::Invalid, format!("{place}: {what}; answer with flatter data")));
+    }
+    Ok(answer)
 }
 
 /// In doubt is only what must not be repeated; a status is an answer, and leaves no doubt.

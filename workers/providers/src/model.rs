@@ -14,6 +14,7 @@ mod order;
 pub(crate) use json::tool_call;
 
 use domain::chat::{ChatDelta, ChatReply, ChatRequest};
+use schemas::json::is_too_deep;
 use serde_json::Value;
 
 use crate::call::{CallError, Class};
@@ -126,7 +127,8 @@ fn garbled(vendor: Vendor, what: &str) -> CallError {
 
 /// The JSON of an event.
 fn event_json(vendor: Vendor, event: &Event) -> Result<Value, CallError> {
-    serde_json::from_str(&event.data).map_err(|_| garbled(vendor, "an event is no JSON"))
+    let data: Value = serde_json::from_str(&event.data).map_err(|_| garbled(vendor, "an event is no JSON"))?;
+    if is_too_deep(&data) { Err(garbled(vendor, "an event is nested too deep")) } else { Ok(data) }
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 
 use domain::failure::Failure;
 use domain::ports::{Accepted, Refusal, Verdict};
+use domain::session::refused_call;
 use schemas::action::{Action, ActionOutcome, ActionType, NewAction};
 use schemas::id::{AgentId, SessionKey};
 use schemas::limits::{ACCEPT_BATCH_MAX, COMMIT_BATCH_BYTES_MAX};
@@ -119,6 +120,19 @@ impl<'b> NewRow<'b> {
 }
 
 /// The accepted action that is now under way, for the queue.
+/// What the callers are told whose calls a batch refused, each with the place of its sender.
+pub(crate) fn refused_calls(
+    senders: &[usize],
+    actions: &[&NewAction],
+    verdicts: &[Verdict],
+) -> Vec<(usize, NewAction)> {
+    let refused = senders.iter().zip(actions).zip(verdicts).filter_map(|((sender, new), verdict)| match verdict {
+        Verdict::Refused(refusal) => Some((*sender, refused_call(new, &refusal.detail)?)),
+        _ => None,
+    });
+    refused.collect()
+}
+
 pub(crate) fn under_way(verdict: Verdict) -> Option<Action> {
     match verdict {
         Verdict::Accepted(accepted) | Verdict::Repeated(accepted) => {

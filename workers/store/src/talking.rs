@@ -75,6 +75,16 @@ impl Additions<'_> {
         self.placed.iter().map(|placed| (&placed.place, placed.offset)).collect()
     }
 
+    /// Whether there are records or turns.
+    pub(crate) fn says(&self) -> bool {
+        !self.placed.is_empty() || !self.turns.is_empty()
+    }
+
+    /// Whether all of it is records and turns.
+    pub(crate) fn only_says(&self) -> bool {
+        self.opened.is_empty() && self.joined.is_empty() && self.operations.is_empty() && self.ended.is_empty()
+    }
+
     /// What the new records of calls add, by namespace and shard, whose lock the transaction has. A
     /// record that a log has already is not new, so that nothing counts twice.
     pub(crate) fn spent(&self) -> BTreeMap<(&Namespace, Shard), Spent> {

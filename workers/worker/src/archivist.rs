@@ -208,7 +208,9 @@ impl Loop {
     }
 
     async fn trim(&mut self) {
-        if self.trimmed.elapsed() < Duration::from_millis(self.config.trim_ms) || self.trimming.is_waiting() {
+        // While nobody knows what the archive has, the journal keeps what it has.
+        let is_due = self.trimmed.elapsed() >= Duration::from_millis(self.config.trim_ms);
+        if self.marks.is_none() || !is_due || self.trimming.is_waiting() {
             return;
         }
         self.trimmed = Instant::now();

@@ -71,16 +71,13 @@ impl ShardTask {
             () = hand_over.cancelled() => {}
             () = self.serve() => {}
         }
-        let Self { actors, control, work, foreigners, mut running, lost, .. } = self;
+        let Self { actors, control, work, foreigners, scan, running, lost, .. } = self;
         // The channels are closed with everything unacked, never cancelled (DESIGN 4).
-        drop((actors, control, work, foreigners));
-        if lost {
-            // What still runs cannot commit any more, so it must not go on acting either.
-            running.shutdown().await;
-            return End::Lost;
-        }
-        while running.join_next().await.is_some() {}
-        End::HandedOver
+        drop((control, work, foreigners, scan));
+        let end = wind_up(running, lost).await;
+        // Not before: a session whose mailbox is closed tears its call off instead of giving it its grace.
+        drop(actors);
+        end
     }
 
     /// Ends only when the shard is lost. What is dropped with it is found again by the next owner.
@@ -223,4 +220,17 @@ impl ShardTask {
             }
         }
     }
+}
+
+/// Returns when no session runs any more. Those with a call under way take their grace, unless the
+/// shard is lost: what still runs cannot commit then, so it must not go on acting either.
+async fn wind_up(mut running: JoinSet<(SessionKey, Exit)>, mut lost: bool) -> End {
+    while !lost {
+        match running.join_next().await {
+            Some(ended) => lost = matches!(ended, Ok((_, Exit::Fenced))),
+            None => return End::HandedOver,
+        }
+    }
+    running.shutdown().await;
+    End::Lost
 }

@@ -17,10 +17,11 @@ use crate::answer::Answer;
 use crate::api::events::CURSOR_PARAMS;
 use crate::caller::Caller;
 use crate::extract::PathId;
-use crate::follow::{self, Followed};
+use crate::follow::{self, Line};
 use crate::gateway::Gateway;
 use crate::params::Params;
 use crate::routes::Route;
+use crate::stream::Stream;
 
 pub fn routes() -> Vec<Route> {
     vec![
@@ -45,8 +46,8 @@ async fn events(
     params: Params,
 ) -> Answer<Response> {
     let followed = follow::open(&gateway, &caller, id, &headers, params).await?;
-    let frames = stream::unfold(followed, |mut followed: Followed| async {
-        let line = followed.lines.recv().await?;
+    let frames = stream::unfold(followed, |mut followed: Stream<Line>| async {
+        let line = followed.next().await?;
         let event = Event::default().event(line.name).data(line.json);
         let event = match line.offset {
             Some(offset) => event.id(offset.to_string()),

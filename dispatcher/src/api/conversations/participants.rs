@@ -33,7 +33,8 @@ pub fn routes() -> Vec<Route> {
             .also_answers(200)
             .refuses(&[Code::InvalidRequest, Code::InvalidJson, Code::TooLarge, Code::UnknownMoniker])
             .refuses(&[Code::ConversationNotFound, Code::ConversationClosed, Code::SessionNotFound, Code::WrongAgent])
-            .refuses(&[Code::SessionEnded, Code::SessionExists, Code::ActionConflict, Code::StorageFull]),
+            .refuses(&[Code::SessionEnded, Code::SessionExists, Code::ActionConflict, Code::TooManyRequests])
+            .refuses(&[Code::StorageFull]),
         Route::get("/api/conversations/{id}/participants", get(list))
             .summary("Who takes part, and after them who has left.")
             .answers(200, "ParticipantPage")

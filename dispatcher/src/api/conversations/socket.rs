@@ -23,10 +23,11 @@ use crate::api::socket::{PROTOCOL, close, send};
 use crate::api::turns;
 use crate::caller::Caller;
 use crate::extract::PathId;
-use crate::follow::{self, Followed, Line};
+use crate::follow::{self, Line};
 use crate::gateway::Gateway;
 use crate::params::Params;
 use crate::routes::Route;
+use crate::stream::Stream;
 use crate::talk;
 
 /// Longest `id` of what a client sends.
@@ -39,8 +40,8 @@ pub fn routes() -> Vec<Route> {
             .summary(
                 "WebSocket. Each text frame of the server is a ConversationFrame, each of the client a ClientFrame, \
                  which needs scope act and is answered by a frame of type answer. After `end` the server closes with \
-                 1000, otherwise with 1013: connect again with the last offset. The token may come as the \
-                 subprotocols `stepfleet, bearer.<token>`.",
+                 1000, with 1008 when the token was revoked, otherwise with 1013: connect again with the last offset. \
+                 The token may come as the subprotocols `stepfleet, bearer.<token>`.",
             )
             .query(CURSOR_PARAMS)
             .answers(101, "ConversationFrame")
@@ -67,21 +68,20 @@ async fn upgrade(
 }
 
 /// Sends frames until the end, and answers the client in between.
-async fn relay(mut socket: WebSocket, mut followed: Followed, client: Client) {
+async fn relay(mut socket: WebSocket, mut followed: Stream<Line>, client: Client) {
     let heartbeat = Duration::from_millis(STREAM_HEARTBEAT_MS);
     let mut alive = tokio::time::interval_at(Instant::now() + heartbeat, heartbeat);
     alive.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut ended = false;
     loop {
         let message = tokio::select! {
-            line = followed.lines.recv() => match line {
+            line = followed.next() => match line {
                 Some(line) => {
                     ended = line.is_end;
                     Message::Text(line.json.into())
                 }
                 None => {
-                    let (why, again) = ("the conversation is closed", "connect again with the last offset");
-                    close(&mut socket, ended, if ended { why } else { again }).await;
+                    close(&mut socket, ended.then_some("the conversation is closed"), followed.is_revoked()).await;
                     return;
                 }
             },

@@ -9,6 +9,7 @@ use domain::ports::{
     Archive, Clock, DeadLetters, Effects, Embedder, Live, Memories, MemoryArchive, Models, Queue, TaskQueue,
 };
 use domain::recall::ArchivedMemories;
+use domain::verify::common_past;
 use history::LanceArchive;
 use host::clock::{FleetClock, SystemClock};
 use host::config::{Config, History, ModelProfile};
@@ -68,6 +69,10 @@ impl Parts {
         }
         let archive = when_ready("history", stop, archive_may_come, async || open_archive(config, true).await).await?;
         let archive = Arc::new(archive);
+        // Without its history, a session would be lost without a word.
+        common_past(archive.as_ref(), store.journal.as_ref())
+            .await
+            .map_err(|failure| Error::msg(failure.to_string()))?;
         let memories = Arc::new(ArchivedMemories::new(store.tail.clone(), archive.clone()));
         let shards = store.leases.shard_count().await?;
         let (queue, dead, live, tasks) = carriers(config, shards)?;

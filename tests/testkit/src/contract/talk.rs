@@ -8,7 +8,9 @@ use schemas::conversation::{
     Visibility,
 };
 use schemas::id::Namespace;
+use schemas::json::Json;
 use schemas::problem::Code;
+use serde_json::json;
 
 use super::Ports;
 use super::build::*;
@@ -186,7 +188,11 @@ async fn turns_are_replaced_whole(ports: &Ports) {
     say(vec![other, turn("t3", "c3", "s1", 7)]).await;
     assert!(open(&["none"]).await.is_empty());
     assert_eq!(open(&["c1", "c2"]).await.into_iter().collect::<Vec<_>>(), ["t2"], "what has ended is not open");
-    assert_eq!(say(vec![first, last.clone()]).await, Some(last), "of two, the newer");
+    assert_eq!(say(vec![first, last.clone()]).await, Some(last.clone()), "of two, the newer");
+    ports.talker("s2", "c1").await;
+    ports.say(&owner, "s2", Talk { turns: vec![turn("t1", "c1", "s2", 8)], ..Talk::default() }).await;
+    let found = ports.conversations.turn(&Namespace::default_ns(), &turn_id("t1")).await.expect("a read");
+    assert_eq!(found, Some(last), "it is the turn of its session, whoever else uses the id");
 }
 
 async fn operations_take_the_state_that_is_given(ports: &Ports) {
@@ -261,6 +267,17 @@ async fn follow_ups_come_after_what_was_said(ports: &Ports) {
     both.follow_ups = vec![tool_result("f4", "o2", None)];
     ports.commit_one(&owner, both).await;
     assert_eq!(ports.work_state("o2").await, OperationState::Completed);
+    // A call that nobody can take is answered at once.
+    let talk = Talk { operations: vec![operation("o3", "parent")], ..Talk::default() };
+    let mut calls = ports.saying(&owner, "parent", talk).await;
+    let mut lost = input("f5", "nobody");
+    lost.payload = Json::of(&json!({"text": "hello", "reply_to": {"session_id": "parent", "operation_id": "o3"}}));
+    calls.follow_ups = vec![lost];
+    let result = ports.commit_result(&owner, calls).await;
+    let CommitResult::Done { follow_ups, .. } = result else { panic!("should be done: {result:?}") };
+    let told: Vec<&str> = follow_ups.iter().map(|action| action.action_id.as_str()).collect();
+    assert_eq!(told, ["o3.result"], "by the action that would have brought the result");
+    assert_eq!(ports.work_state("o3").await, OperationState::Failed);
 }
 
 async fn offsets_are_gapless_under_concurrency(ports: &Ports) {

@@ -3,6 +3,7 @@
 use std::str::FromStr;
 
 use schemas::id::IdError;
+use schemas::limits::JSON_DEPTH_MAX;
 use schemas::problem::{Code, FieldProblem, Problem};
 use serde_json::{Map, Value};
 
@@ -61,6 +62,11 @@ impl Problems {
 /// The refusal of one field.
 pub fn wrong(field: &str, message: String) -> Box<Problem> {
     Box::new(Problem::fields(Code::InvalidRequest, vec![FieldProblem::new(field, message)]))
+}
+
+/// The refusal of JSON that is nested deeper than anything may be.
+pub fn too_deep(field: &str) -> Box<Problem> {
+    wrong(field, format!("is nested more than {JSON_DEPTH_MAX} levels deep; send flatter data, or a text of it"))
 }
 
 /// A JSON object at a path. `null` counts as absent.

@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use super::parts::{self, SAID};
 use crate::action::fields::{Object, Problems};
 use crate::action::hash;
+use crate::converse::is_reserved;
 
 /// Fields of the body, besides what is said.
 const FIELDS: [&str; 6] = ["message_id", "user_id", "to", "reply_to_message_id", "busy", "actor"];
@@ -52,6 +53,9 @@ pub fn parse(body: &Value, ctx: PostContext) -> Result<NewPost, Box<Problem>> {
     let known: Vec<&str> = SAID.iter().chain(&FIELDS).copied().collect();
     object.refuse_unknown(&known, &mut problems);
     let message_id = parts::key(&object, "message_id", ctx.idempotency_key.as_deref(), &mut problems);
+    if message_id.as_ref().is_some_and(|id: &MessageId| is_reserved(id.as_str())) {
+        problems.add("message_id", "is one that replies and records of turns have; choose another one");
+    }
     let said = parts::said(&object, &mut problems);
     let user_id = object.id::<UserId>("user_id", &mut problems).unwrap_or(ctx.user_id);
     let to = parts::texts(&object, "to", RECIPIENTS_MAX, ID_BYTES_MAX, &mut problems);

@@ -162,6 +162,13 @@ pub(super) fn answer(to: &super::state::ReplyTo, outcome: Result<Value, ToolErro
     }
 }
 
+/// The end of a call whose input nobody takes.
+pub fn unanswered(input: &Value, problem: &str) -> Option<FollowUp> {
+    let to = super::start::reply_to(input)?;
+    let message = format!("The called agent did not take its input: {problem}");
+    Some(answer(&to, Err(ToolError { code: ToolErrorCode::ExecutionFailed, message, retriable: true })))
+}
+
 /// Ends the turn of an agent that was looped in, and that stays, when the turn that asked is cancelled.
 pub(super) fn cancel(joined: &super::state::Joined) -> FollowUp {
     FollowUp {

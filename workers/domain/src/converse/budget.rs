@@ -88,7 +88,7 @@ fn bounds(
     moves: f64,
     max: (Option<u64>, Option<f64>, Option<u64>),
 ) -> [(&'static str, f64, Option<f64>); 3] {
-    let tokens = (used.input_tokens + used.output_tokens) as f64;
+    let tokens = used.input_tokens.saturating_add(used.output_tokens) as f64;
     [
         ("tokens", tokens, max.0.map(|max| max as f64)),
         ("cost", used.cost, max.1),

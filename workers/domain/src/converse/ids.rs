@@ -32,6 +32,40 @@ pub fn message_id(turn: &TurnId, number: u32) -> MessageId {
     MessageId::parse(&derived(turn.as_str(), &format!("m{number}"))).expect("a derived id is an id")
 }
 
+/// Whether an id of somebody else could be one that a turn derives: the log has one space for all.
+pub fn is_reserved(id: &str) -> bool {
+    const WORDS: [&str; 14] = [
+        "agent_call_completed",
+        "agent_call_started",
+        "assemble",
+        "compacted",
+        "compaction",
+        "context_assembly",
+        "conversation_turn",
+        "extract",
+        "late",
+        "memory_extraction",
+        "move",
+        "note",
+        "result",
+        "summary",
+    ];
+    let is_word = |rest: &str| {
+        let word = rest.split('.').next().unwrap_or(rest);
+        let number = word.strip_prefix('m').unwrap_or_default();
+        let is_reply = !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit());
+        is_reply || WORDS.contains(&word) || ["turn", "tool"].contains(&word)
+    };
+    id.char_indices().any(|(at, c)| c == '.' && is_word(&id[at + 1..]))
+}
+
+/// The message that an input becomes which was not posted as one.
+pub fn input_message_id(action: &ActionId) -> MessageId {
+    let text = action.as_str();
+    let text = if is_reserved(text) { hash::hex(&hash::sha256(text)) } else { text.to_owned() };
+    MessageId::parse(&text).expect("both are ids")
+}
+
 /// Of a record in the log of a conversation.
 pub fn record_id(turn: &TurnId, what: &str) -> String {
     derived(turn.as_str(), what)
@@ -40,6 +74,20 @@ pub fn record_id(turn: &TurnId, what: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_a_turn_derives_is_reserved() {
+        let turn = TurnId::parse("t.1").unwrap();
+        let derived = [message_id(&turn, 12).to_string(), record_id(&turn, "assemble"), record_id(&turn, "move.3")];
+        for id in derived.iter().map(String::as_str).chain(["t.result.x.1", "t.turn.completed", "t.tool.failed.9"]) {
+            assert!(is_reserved(id), "{id}");
+            let action = ActionId::parse(id).unwrap();
+            assert!(!is_reserved(input_message_id(&action).as_str()), "{id}");
+        }
+        for id in ["m1", "order.17", "mail.m", "a.mx1", "01ARZ3NDEKTSV4RRFFQ69G5FAV"] {
+            assert!(!is_reserved(id) && input_message_id(&ActionId::parse(id).unwrap()).as_str() == id, "{id}");
+        }
+    }
 
     #[test]
     fn derived_ids_are_bounded_and_differ() {

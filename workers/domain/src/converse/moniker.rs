@@ -1,6 +1,6 @@
 //! The moniker: what arrives is planned, applied, and becomes one step.
 
-use schemas::conversation::{LogKind, TurnError, TurnUsage};
+use schemas::conversation::{LogKind, OperationKind, OperationState, TurnError, TurnUsage};
 use schemas::frame::{FrameOut, StepToken};
 use schemas::id::{ConversationId, SessionId};
 use schemas::json::Json;
@@ -8,15 +8,17 @@ use schemas::problem::{Code, FieldProblem};
 use schemas::session::SessionSpec;
 use serde_json::{Value, json};
 
+use super::agents;
 use super::answers::{self, ASSEMBLE, CHAT, COMPACT, EXTRACT, key};
-use super::apply::Applying;
+use super::apply::{Applying, stub};
 use super::budget;
 use super::decision::TurnDecision;
+use super::results::Named;
 use super::settings::{self, Settings};
-use super::state::{Approved, Lane, Stage, TalkState};
+use super::state::{Approved, Lane, Open, Stage, TalkState};
 use super::{ids, results, start};
 use crate::effect::{Effect, PendingView, TalkCall, TalkWork};
-use crate::moniker::{Arrival, ArrivalKind, Call, Decision, Emits, Moniker, StepInput};
+use crate::moniker::{Arrival, ArrivalKind, Call, Decision, Emits, FollowUp, Moniker, StepInput};
 
 /// Config: see [`Settings`]. Its state is a [`TalkState`].
 pub struct Converse;
@@ -94,6 +96,10 @@ impl Moniker for Converse {
         read(state).map(|state| state.children()).unwrap_or_default()
     }
 
+    fn refused(&self, payload: &Value, problem: &str) -> Option<FollowUp> {
+        agents::unanswered(payload, problem)
+    }
+
     fn farewell(&self, input: &StepInput<'_>) -> Option<Emits> {
         let conversation = input.spec.conversation_id.clone()?;
         let state = read(&input.frame.state).ok().filter(|state| !state.lanes.is_empty())?;
@@ -147,10 +153,13 @@ fn arrived(
         }
         return None;
     }
-    let known = |named: &str| {
-        let opens = step.state.lanes.iter().flat_map(|lane| &lane.open);
-        let found = opens.clone().find(|open| open.operation_id.as_str() == named);
-        let found = found.or_else(|| opens.clone().find(|open| open.call_id == named));
+    let known = |named: Named<'_>| {
+        let mut opens = step.state.lanes.iter().flat_map(|lane| &lane.open);
+        let found = match named {
+            Named::Operation(id) => opens.find(|open| open.operation_id.as_str() == id),
+            // What a person is asked is answered by its own id, which the gateway guards.
+            Named::Call(id) => opens.find(|open| open.call_id == id && open.approved.is_none() && is_task(open)),
+        };
         found.map(|open| (open.operation_id.clone(), open.call_id.clone()))
     };
     let Some(ended) = results::read(&arrival.payload, known) else {
@@ -159,6 +168,10 @@ fn arrived(
     };
     settle(step, &ended, arrival.accepted_at_ms);
     None
+}
+
+fn is_task(open: &Open) -> bool {
+    open.kind == OperationKind::Task
 }
 
 /// Takes a result out of the open work of its lane, and goes on.
@@ -179,7 +192,15 @@ fn settle(step: &mut Applying, ended: &super::state::Ended, at_ms: i64) {
             answers::failed_tool(step, &turn, open.operation_id.as_str(), &json!(error));
         }
     }
-    if let Some(lane) = step.state.lane_mut(&turn) {
+    // Acceptance has ended the operation if it was named by its own id.
+    if ended.payload.get("operation_id").is_none() {
+        let is_ok = ended.result.error.is_none();
+        let state = if is_ok { OperationState::Completed } else { OperationState::Failed };
+        step.emits.talk.operations.push(stub(&turn, &open.operation_id, open.kind, state));
+    }
+    if open.kind == OperationKind::Agent
+        && let Some(lane) = step.state.lane_mut(&turn)
+    {
         let used = usage_of(&ended.payload);
         add(&mut lane.turn.usage, used);
         add(&mut step.state.used, used);
@@ -195,7 +216,9 @@ fn settle(step: &mut Applying, ended: &super::state::Ended, at_ms: i64) {
 /// The cost of a called agent adds up to its caller's.
 fn usage_of(payload: &Value) -> TurnUsage {
     let used = payload.get("result").and_then(|result| result.get("usage"));
-    used.and_then(|used| serde_json::from_value(used.clone()).ok()).unwrap_or_default()
+    let used: TurnUsage = used.and_then(|used| serde_json::from_value(used.clone()).ok()).unwrap_or_default();
+    // What others say takes nothing back.
+    TurnUsage { cost: used.cost.max(0.0), ..used }
 }
 
 pub(super) fn add(usage: &mut TurnUsage, used: TurnUsage) {

@@ -12,9 +12,18 @@ use super::state::{Approved, Ended, Lane, Open, Stage};
 use crate::chat::ToolResult;
 use crate::tool;
 
+/// How a result says what it is of.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Named<'a> {
+    Operation(&'a str),
+    /// By the model's own id of the call.
+    Call(&'a str),
+}
+
 /// The result that an action brings; `None` if it names no operation.
-pub(super) fn read(payload: &Value, known: impl Fn(&str) -> Option<(OperationId, String)>) -> Option<Ended> {
-    let named = payload.get("operation_id").or_else(|| payload.get("tool_call_id"))?.as_str()?;
+pub(super) fn read(payload: &Value, known: impl Fn(Named<'_>) -> Option<(OperationId, String)>) -> Option<Ended> {
+    let text = |name: &str| payload.get(name).filter(|id| !id.is_null()).and_then(Value::as_str);
+    let named = text("operation_id").map(Named::Operation).or_else(|| text("tool_call_id").map(Named::Call))?;
     let (operation_id, call_id) = known(named)?;
     let result = match (payload.get("error"), payload.get("result")) {
         (Some(error), _) if !error.is_null() => ToolResult::failed(call_id, tool::tool_error(error)),

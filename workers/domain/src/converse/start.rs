@@ -7,6 +7,7 @@ use schemas::id::{AgentId, ConversationId, MessageId, OperationId, SessionId, Tu
 use serde_json::Value;
 
 use super::decision::TurnDecision;
+use super::ids;
 use super::state::ReplyTo;
 use crate::moniker::Arrival;
 
@@ -23,8 +24,7 @@ pub(super) fn plan(place: &Place<'_>, arrival: &Arrival) -> Vec<TurnDecision> {
     let posted = id(payload, "message_id").and_then(|id| MessageId::parse(id).ok());
     let turn_id = id(payload, "turn_id").and_then(|id| TurnId::parse(id).ok());
     let turn_id = turn_id.unwrap_or_else(|| TurnId::parse(arrival.action_id.as_str()).expect("both are ids"));
-    let message_id =
-        posted.clone().unwrap_or_else(|| MessageId::parse(arrival.action_id.as_str()).expect("both are ids"));
+    let message_id = posted.clone().unwrap_or_else(|| ids::input_message_id(&arrival.action_id));
     let caller = payload.get("caller").and_then(|caller| serde_json::from_value::<Caller>(caller.clone()).ok());
     let user = id(payload, "user_id").and_then(|id| UserId::parse(id).ok());
     let caller = caller.unwrap_or_else(|| Caller::User {
@@ -74,7 +74,7 @@ fn trigger(caller: &Caller) -> &'static str {
     }
 }
 
-fn reply_to(payload: &Value) -> Option<ReplyTo> {
+pub(super) fn reply_to(payload: &Value) -> Option<ReplyTo> {
     let to = payload.get("reply_to")?;
     Some(ReplyTo {
         session_id: SessionId::parse(id(to, "session_id")?).ok()?,

@@ -5,4 +5,5 @@ mod calls;
 mod compactions;
 mod contexts;
 mod control;
+mod results;
 mod turns;

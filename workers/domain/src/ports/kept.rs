@@ -18,6 +18,9 @@ use crate::memory::kept::{Candidate, Candidates, KeptMemory};
 /// A row of the tail: `None` says that it was deleted.
 pub type TailRow = (MemoryId, Option<Candidate>);
 
+/// A row that waits for the archive. One that cannot be read has a place all the same, and a reason.
+pub type WaitingRow = Result<KeptMemory, (Revision, Failure)>;
+
 /// The revision of a row.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Revision {
@@ -37,8 +40,15 @@ pub trait MemoryTail: Memories {
     async fn some(&self, owner: &MemoryOwner, ids: &[&MemoryId]) -> Result<Vec<Memory>, Failure>;
 
     /// Rows whose revision is not recorded as archived, ascending by owner and id, all `> after`.
-    /// Content that is in the archive alone is left out ([`KeptMemory::lacks_content`]).
-    async fn waiting(&self, after: Option<&Revision>, limit: usize) -> Result<Vec<KeptMemory>, Failure>;
+    /// Content that is in the archive alone is left out ([`KeptMemory::lacks_content`]). What a row holds
+    /// fails no other row: fewer than `limit` say that none follow.
+    async fn waiting_rows(&self, after: Option<&Revision>, limit: usize) -> Result<Vec<WaitingRow>, Failure>;
+
+    /// Those of [`waiting_rows`](Self::waiting_rows) that can be read; fewer say nothing about what follows.
+    async fn waiting(&self, after: Option<&Revision>, limit: usize) -> Result<Vec<KeptMemory>, Failure> {
+        let rows = self.waiting_rows(after, limit).await?;
+        Ok(rows.into_iter().filter_map(Result::ok).collect())
+    }
 
     /// Records that the archive durably has these revisions. A row that changed since goes on waiting.
     async fn mark_kept(&self, kept: &[Revision]) -> Result<(), Failure>;

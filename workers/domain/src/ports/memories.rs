@@ -79,7 +79,8 @@ pub trait Memories: Send + Sync {
     /// Forgets a memory, its content and its vector; its label is free. `false`: there is none.
     async fn delete(&self, owner: &MemoryOwner, key: &MemoryKey) -> Result<bool, Failure>;
 
-    /// Memories without a vector of this model, ascending by id, all `> after`.
+    /// Memories without a vector of this model, ascending by id, all `> after`. One whose content cannot
+    /// be had is left out; none at all are told only if none follow.
     async fn unembedded(
         &self,
         owner: &MemoryOwner,

@@ -40,8 +40,12 @@ impl ArchivedMemories {
     }
 
     /// The vector that the archive has of this content, for a write that brings none: the row may have
-    /// lost its own. It depends on model and content alone, so it is right whoever else writes.
+    /// lost its own. It depends on model and content alone, so it is right whoever else writes. The rows
+    /// of an agent with few memories have theirs.
     async fn vector_of(&self, owner: &MemoryOwner, new: &NewMemory) -> Result<Option<Embedding>, Failure> {
+        if self.tail.is_near(owner, self.near).await? {
+            return Ok(None);
+        }
         let of_label = match &new.label {
             Some(label) => self.tail.read(owner, &MemoryKey::Label(label.clone())).await?,
             None => None,
@@ -80,6 +84,21 @@ impl ArchivedMemories {
                 return Ok((seen, full));
             }
         }
+    }
+
+    /// Gives rows the content that the archive alone has, as far as it does.
+    async fn complete(&self, owner: &MemoryOwner, rows: &mut [Unembedded]) -> Result<(), Failure> {
+        let lacking: Vec<&MemoryId> = rows.iter().filter(|row| row.content.is_empty()).map(|row| &row.id).collect();
+        if lacking.is_empty() {
+            return Ok(());
+        }
+        let kept = self.archive.kept(owner, &lacking).await?;
+        for memory in kept.into_iter().filter_map(|kept| kept.memory) {
+            if let Some(row) = rows.iter_mut().find(|row| row.id == memory.id && row.version == memory.version) {
+                row.content = memory.content;
+            }
+        }
+        Ok(())
     }
 
     async fn memories_of(&self, owner: &MemoryOwner, ranked: &[Ranked]) -> Result<Vec<Memory>, Failure> {
@@ -153,20 +172,28 @@ impl Memories for ArchivedMemories {
         after: Option<&MemoryId>,
         limit: usize,
     ) -> Result<Vec<Unembedded>, Failure> {
-        let mut rows = self.tail.unembedded(owner, model, after, limit).await?;
-        let lacking: Vec<&MemoryId> = rows.iter().filter(|row| row.content.is_empty()).map(|row| &row.id).collect();
-        if lacking.is_empty() {
-            return Ok(rows);
-        }
-        let kept = self.archive.kept(owner, &lacking).await?;
-        for memory in kept.into_iter().filter_map(|kept| kept.memory) {
-            if let Some(row) = rows.iter_mut().find(|row| row.id == memory.id && row.version == memory.version) {
-                row.content = memory.content;
+        let (mut after, mut seen) = (after.cloned(), 0);
+        loop {
+            let mut rows = self.tail.unembedded(owner, model, after.as_ref(), limit).await?;
+            let Some(last) = rows.last() else { return Ok(rows) };
+            after = Some(last.id.clone());
+            seen += rows.len();
+            let more = rows.len() >= limit;
+            self.complete(owner, &mut rows).await?;
+            // One that was written meanwhile is told again by the next walk.
+            rows.retain(|row| !row.content.is_empty());
+            // Nothing at all would be taken for the end, though others follow.
+            if !rows.is_empty() || !more {
+                return Ok(rows);
+            }
+            if seen >= MEMORIES_SCANNED_MAX {
+                return Err(Failure::internal(format!(
+                    "the content of {seen} memories of {}/{} is neither in the database nor in the archive (were they \
+                     restored from different times?)",
+                    owner.namespace, owner.agent_id
+                )));
             }
         }
-        // One that was written meanwhile is told again by the next walk.
-        rows.retain(|row| !row.content.is_empty());
-        Ok(rows)
     }
 
     async fn embed(

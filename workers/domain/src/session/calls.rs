@@ -1,15 +1,46 @@
 //! Calls that run beside the steps, and what steps cause besides their frames.
 
-use schemas::action::{NewAction, Urgency};
+use schemas::action::{ActionType, NewAction, Urgency};
 use schemas::frame::FrameIn;
+use schemas::id::Namespace;
 use schemas::json::Json;
+use schemas::limits::ACTOR_BYTES_MAX;
 
 use super::Session;
 use crate::action::hash;
+use crate::converse;
 use crate::moniker::{Call, Emits, FollowUp, StepInput};
 
 /// How sessions call themselves in the actions that they cause.
 pub(super) const ACTOR_PREFIX: &str = "session:";
+
+/// What a caller is told whose call was refused by the ledger; `None` if nobody waits for it.
+pub fn refused_call(refused: &NewAction, problem: &str) -> Option<NewAction> {
+    if refused.kind != ActionType::Input {
+        return None;
+    }
+    let told = converse::unanswered(&refused.payload.to_value(), problem)?;
+    Some(action_of(told, &refused.namespace, refused.actor.clone()))
+}
+
+fn action_of(follow_up: FollowUp, namespace: &Namespace, actor: String) -> NewAction {
+    let FollowUp { action_id, kind, session_id, agent_id, payload, session } = follow_up;
+    let body = serde_json::json!({"type": kind, "session_id": session_id, "agent_id": agent_id,
+                                  "payload": payload.to_value()});
+    NewAction {
+        namespace: namespace.clone(),
+        action_id,
+        kind,
+        session_id: Some(session_id),
+        agent_id,
+        urgency: Urgency::Normal,
+        actor,
+        payload,
+        metadata: Json::of(&serde_json::json!({})),
+        body_hash: hash::sha256(&hash::canonical(&body)),
+        session: session.map(|spawned| spawned.0),
+    }
+}
 
 impl Session {
     /// The calls that are to be under way now.
@@ -19,6 +50,13 @@ impl Session {
         } else {
             Vec::new()
         }
+    }
+
+    /// Whether these calls may start before what is unsaved is durable: they send nothing, and find
+    /// nothing else than they would after the commit.
+    pub fn may_read_ahead(&self, calls: &[Call]) -> bool {
+        let [call] = calls else { return false };
+        call.effect.gathers_for().is_some_and(|turn| self.unsaved.only_begins(turn))
     }
 
     /// Whether calls are under way.
@@ -45,22 +83,8 @@ impl Session {
     }
 
     fn action_of(&self, follow_up: FollowUp) -> NewAction {
-        let FollowUp { action_id, kind, session_id, agent_id, payload, session } = follow_up;
-        let body = serde_json::json!({"type": kind, "session_id": session_id, "agent_id": agent_id,
-                                      "payload": payload.to_value()});
-        NewAction {
-            namespace: self.key.namespace.clone(),
-            action_id,
-            kind,
-            session_id: Some(session_id),
-            agent_id,
-            urgency: Urgency::Normal,
-            actor: format!("{ACTOR_PREFIX}{}", self.key.session_id).chars().take(128).collect(),
-            payload,
-            metadata: Json::of(&serde_json::json!({})),
-            body_hash: hash::sha256(&hash::canonical(&body)),
-            session: session.map(|spawned| spawned.0),
-        }
+        let actor = format!("{ACTOR_PREFIX}{}", self.key.session_id).chars().take(ACTOR_BYTES_MAX).collect();
+        action_of(follow_up, &self.key.namespace, actor)
     }
 
     pub(super) fn say_farewell(&mut self, now_ms: i64) {

@@ -190,6 +190,11 @@ impl Session {
 
     pub(super) fn refuse_because(&mut self, now_ms: i64, action: &Action, code: Code, message: String) {
         self.unsaved.refuse(action.action_id.clone(), code, message.clone());
+        if action.kind == ActionType::Input
+            && let Some(told) = self.moniker.refused(&action.payload.to_value(), &message)
+        {
+            self.emit(Emits { follow_ups: vec![told], ..Emits::default() }, now_ms);
+        }
         // Nothing follows the event that ends a stream.
         if !self.head.status.is_final() {
             let data = json!({"action_id": action.action_id, "type": action.kind, "outcome": "rejected",

@@ -255,8 +255,10 @@ impl Session {
             self.end(now_ms, SessionStatus::Completed, StopReason::Done, json!({}));
         } else if self.spec.loop_interval_ms > 0 {
             let interval = i64::try_from(self.spec.loop_interval_ms).unwrap_or(i64::MAX);
+            // Whoever is not in memory is woken by its timer alone, also to be ended in time.
+            let ends_ms = self.runtime_ends_ms().unwrap_or(i64::MAX);
             self.head.cause = Cause::Timer;
-            self.head.wake_at_ms = Some(now_ms.saturating_add(interval));
+            self.head.wake_at_ms = Some(now_ms.saturating_add(interval).min(ends_ms));
         } else {
             self.head.cause = Cause::Runnable;
             self.head.wake_at_ms = Some(now_ms);

@@ -61,8 +61,12 @@ struct Bench {
 
 impl Bench {
     fn new(change: impl FnOnce(&mut SessionSpec)) -> Self {
+        Self::of(&Probe, change)
+    }
+
+    fn of(moniker: &'static dyn Moniker, change: impl FnOnce(&mut SessionSpec)) -> Self {
         let mut spec = SessionSpec {
-            moniker: "probe".into(),
+            moniker: moniker.name().into(),
             task: None,
             config: Json::of(&json!({})),
             stop_on_done: true,
@@ -83,9 +87,9 @@ impl Bench {
             control_seq: 0,
             work_seq: 0,
         };
-        let session = Session::resume(row, Json::null(), &Probe);
+        let session = Session::resume(row, Json::null(), moniker);
         let mut bench = Self { session, now: 1_000, control: 0, work: 0, commits: Vec::new() };
-        bench.post(ActionType::Create, json!({"moniker": "probe"}));
+        bench.post(ActionType::Create, json!({"moniker": moniker.name()}));
         bench
     }
 
@@ -125,10 +129,18 @@ impl Bench {
         if next == Next::Step {
             let start = self.session.begin_step(self.now);
             match self.session.decider().decide(&start, &[]) {
-                Decision::Finish { out, took_arrival } => self.session.finish_step(start, out, took_arrival, self.now),
-                Decision::Fail { code, message } => self.session.fail_step(start, code, message, self.now),
+                Decision::Finish { out, took_arrival } => {
+                    self.session.finish_step(start, out, took_arrival, self.now);
+                }
+                Decision::Emit { out, took_arrival, emits } => {
+                    self.session.finish_emitting(start, out, took_arrival, *emits, self.now);
+                }
+                Decision::AwaitInput => self.session.await_input(start, self.now),
+                Decision::Fail { code, message } => {
+                    self.session.fail_step(start, code, message, self.now);
+                }
                 other => panic!("{other:?}"),
-            };
+            }
         }
         next
     }
@@ -377,4 +389,69 @@ fn a_caller_ends_the_pause_that_it_began_and_no_other() {
     bench.boundary();
     let paused = Cause::Paused { by: "ana".into(), reason: Some("mine".into()) };
     assert_eq!((bench.status(), &bench.session.head().cause), (SessionStatus::Paused, &paused));
+}
+
+#[test]
+fn a_context_is_gathered_ahead_of_the_commit_only_where_nothing_is_missed() {
+    let talk = || {
+        let conversation = schemas::id::ConversationId::parse("c").unwrap();
+        let mut bench = Bench::of(&crate::converse::CONVERSE, |spec| spec.conversation_id = Some(conversation));
+        bench.turn();
+        bench.commit();
+        bench
+    };
+    let posted = |turn: &str| json!({"text": "hello", "message_id": format!("m-{turn}"), "turn_id": turn});
+    let may = |bench: &Bench| bench.session.may_read_ahead(&bench.session.calls());
+    let mut bench = talk();
+    bench.post(ActionType::Input, posted("t1"));
+    bench.turn();
+    assert!(bench.session.has_unsaved() && may(&bench), "the message is in the log");
+    bench.commit();
+    assert!(may(&bench), "nothing is unsaved");
+    bench.post(ActionType::Input, posted("t2"));
+    bench.turn();
+    let calls = bench.session.calls();
+    assert_eq!(calls.len(), 2, "{calls:?}");
+    assert!(!bench.session.may_read_ahead(&calls), "one of two would not see the other");
+    assert!(!bench.session.may_read_ahead(&calls[..1]) && bench.session.may_read_ahead(&calls[1..]));
+    // What was not posted becomes a message with the step.
+    let mut bench = talk();
+    bench.post(ActionType::Input, json!({"text": "hello", "turn_id": "t1"}));
+    bench.turn();
+    assert!(!may(&bench), "the message is not in the log yet");
+    bench.commit();
+    assert!(may(&bench));
+}
+
+#[test]
+fn what_is_nested_too_deep_fails_a_step_and_nothing_besides() {
+    let deep = format!("{}{}", "[".repeat(200), "]".repeat(200));
+    let row = |moniker: &'static dyn Moniker| {
+        let bench = Bench::of(moniker, |spec| spec.conversation_id = schemas::id::ConversationId::parse("c").ok());
+        let (key, agent_id) = (bench.session.key.clone(), bench.session.agent_id.clone());
+        let head = Head { status: SessionStatus::Running, ..bench.session.head().clone() };
+        let spec = (*bench.session.spec).clone();
+        SessionRow { key, agent_id, shard: Shard(0), spec, head, created_at_ms: 0, control_seq: 0, work_seq: 1 }
+    };
+    let talk: &'static dyn Moniker = &crate::converse::CONVERSE;
+    let session = Session::resume(row(talk), Json::parse(deep).unwrap(), talk);
+    let mut bench = Bench { session, now: 1_000, control: 0, work: 1, commits: Vec::new() };
+    bench.turn();
+    assert_eq!(bench.status(), SessionStatus::Error, "an operator may look at it, and end it");
+}
+
+#[test]
+fn a_caller_is_told_when_the_called_session_ends_before_its_input() {
+    let mut bench = Bench::of(&crate::converse::CONVERSE, |spec| {
+        spec.conversation_id = schemas::id::ConversationId::parse("c").ok();
+    });
+    bench.turn();
+    bench.post(ActionType::Input, json!({"text": "hello", "reply_to": {"session_id": "s-0", "operation_id": "op"}}));
+    bench.post(ActionType::Destroy, json!({}));
+    bench.boundary();
+    bench.session.refuse_leftovers(bench.now);
+    let commit = bench.commit();
+    let told = commit.follow_ups.iter().find(|new| new.kind == ActionType::ToolResult).expect("an answer");
+    assert_eq!(told.session_id.as_ref().map(SessionId::as_str), Some("s-0"));
+    assert!(told.payload.to_value()["error"]["message"].as_str().unwrap().contains("did not take its input"));
 }

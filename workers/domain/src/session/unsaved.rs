@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use schemas::action::NewAction;
-use schemas::conversation::Talk;
+use schemas::conversation::{LogKind, Talk};
 use schemas::event::{EventKind, EventRecord};
-use schemas::id::{ActionId, AgentId, ConversationId, Epoch, SessionKey, Shard};
+use schemas::id::{ActionId, AgentId, ConversationId, Epoch, SessionKey, Shard, TurnId};
 use schemas::json::Json;
 use schemas::problem::Code;
 use schemas::record::{Entry, StepRecord};
@@ -57,6 +57,14 @@ impl Unsaved {
 
     pub fn steps(&self) -> usize {
         self.steps.len()
+    }
+
+    /// Whether the conversation is as if all this were saved, for whoever makes a context for this turn:
+    /// of the turn itself nothing is read, and of events neither.
+    pub(super) fn only_begins(&self, turn: &TurnId) -> bool {
+        self.talk.log.iter().all(|record| record.kind == LogKind::Event)
+            && self.talk.turns.iter().all(|known| known.turn_id == *turn)
+            && self.talk.operations.is_empty()
     }
 
     /// Rough size of the steps, for the run-ahead bound.

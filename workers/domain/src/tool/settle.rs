@@ -4,8 +4,8 @@ use schemas::action::{ActionType, NewAction, Urgency};
 use schemas::api::TaskBody;
 use schemas::conversation::{Operation, OperationState};
 use schemas::id::Namespace;
-use schemas::json::Json;
-use schemas::limits::{ERROR_CHARS_MAX, TOOL_RESULT_BYTES_MAX};
+use schemas::json::{Json, is_too_deep};
+use schemas::limits::{ERROR_CHARS_MAX, JSON_DEPTH_MAX, TOOL_RESULT_BYTES_MAX};
 use serde_json::{Map, Value, json};
 
 use super::dispatch::ActionRequest;
@@ -25,6 +25,7 @@ pub fn settled(
 ) -> (OperationState, NewAction) {
     let outcome = outcome.and_then(|result| match hash::size(&result) {
         bytes if bytes > TOOL_RESULT_BYTES_MAX => Err(too_large(bytes)),
+        _ if is_too_deep(&result) => Err(too_deep()),
         _ => Ok(result),
     });
     let mut payload = json!({
@@ -67,6 +68,14 @@ fn too_large(bytes: usize) -> ToolError {
     let message = format!(
         "the tool answered {bytes} bytes; at most {TOOL_RESULT_BYTES_MAX} are taken. Whether it had an effect is not \
          undone by this; ask for less"
+    );
+    ToolError { code: ToolErrorCode::ExecutionFailed, message, retriable: false }
+}
+
+fn too_deep() -> ToolError {
+    let message = format!(
+        "the tool's answer is nested more than {JSON_DEPTH_MAX} levels deep. Whether it had an effect is not undone by \
+         this; ask for less"
     );
     ToolError { code: ToolErrorCode::ExecutionFailed, message, retriable: false }
 }

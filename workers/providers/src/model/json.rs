@@ -1,6 +1,7 @@
 //! Helpers for JSON that is put together, read or sent.
 
 use domain::chat::ToolCall;
+use schemas::json::is_too_deep;
 use serde_json::{Map, Value, json};
 
 /// Appends to a text field; what was no text becomes one.
@@ -49,7 +50,7 @@ pub fn number(value: &Value, field: &str) -> u64 {
 /// the call marked: the model is told, and may correct itself.
 pub fn tool_call(id: String, name: &str, arguments: &str) -> ToolCall {
     let (input, invalid) = match serde_json::from_str(arguments) {
-        Ok(Value::Object(map)) => (Value::Object(map), None),
+        Ok(input @ Value::Object(_)) if !is_too_deep(&input) => (input, None),
         // A tool without parameters is called with nothing.
         _ if arguments.trim().is_empty() => (json!({}), None),
         _ => (json!({}), Some(arguments.to_owned())),

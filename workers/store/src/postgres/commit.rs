@@ -23,7 +23,7 @@ use super::rows::{count, get, id, shard};
 use super::talk;
 use super::writer::{Trouble, Unit, Writer, begin, commit};
 use super::{COMMIT_WRITERS, PostgresStore};
-use crate::accepting::{Wanted, under_way};
+use crate::accepting::{Wanted, refused_calls, under_way};
 use crate::batch::Running;
 pub(super) use crate::committing::Call;
 use crate::committing::{Prepared, prepare};
@@ -166,13 +166,17 @@ impl Batch<'_> {
     }
 
     /// Accepts the outbox, after the heads are replaced: a session that ended in this very
-    /// transaction refuses what is sent to it.
+    /// transaction refuses what is sent to it, and callers are told.
     async fn follow_up(&self, connection: &mut PgConnection, results: &mut [CommitResult]) -> Result<(), Trouble> {
         let is_done = |index: usize| matches!(results[index], CommitResult::Done { .. });
         let (senders, actions): (Vec<usize>, Vec<&NewAction>) =
             self.follow_ups().filter(|(index, _)| is_done(*index)).unzip();
         let (verdicts, _) = accept(connection, self.shards, &actions).await?;
-        for (index, verdict) in senders.into_iter().zip(verdicts) {
+        // Of sessions and operations of the senders, which are locked.
+        let (told, answers): (Vec<usize>, Vec<NewAction>) =
+            refused_calls(&senders, &actions, &verdicts).into_iter().unzip();
+        let (more, _) = accept(connection, self.shards, &answers.iter().collect::<Vec<_>>()).await?;
+        for (index, verdict) in senders.into_iter().zip(verdicts).chain(told.into_iter().zip(more)) {
             if let (CommitResult::Done { follow_ups, .. }, Some(action)) = (&mut results[index], under_way(verdict)) {
                 follow_ups.push(action);
             }

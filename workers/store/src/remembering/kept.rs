@@ -37,9 +37,15 @@ pub(crate) fn tail_row(row: &impl Columns) -> Result<TailRow, Failure> {
     Ok((candidate.id.clone(), Some(candidate)))
 }
 
-/// The row has the columns of [`whole_memory`], those of [`revision`], and the vector.
-pub(crate) fn kept_memory(row: &impl Columns) -> Result<KeptMemory, Failure> {
-    let Revision { owner, id, revision } = revision(row)?;
+/// The row has the columns of [`whole_memory`], those of [`revision`], and the vector. If what it holds
+/// cannot be read, that is told beside its place, and rows after it are reached.
+pub(crate) fn kept_memory(row: &impl Columns) -> Result<Result<KeptMemory, (Revision, Failure)>, Failure> {
+    let at = revision(row)?;
+    Ok(decoded(&at, row).map_err(|failure| (at, failure)))
+}
+
+fn decoded(at: &Revision, row: &impl Columns) -> Result<KeptMemory, Failure> {
+    let Revision { owner, id, revision } = at.clone();
     let is_deleted = row.opt_int("deleted_at_ms")?.is_some();
     let memory = if is_deleted { None } else { Some(whole_memory(&owner, row)?) };
     Ok(KeptMemory { owner, id, revision, memory, embedding: embedding(row)? })

@@ -12,6 +12,7 @@ use domain::commit::{Commit, CommitResult};
 use domain::effect::EffectState;
 use domain::failure::Failure;
 use domain::ports::{Clock, Commits};
+use schemas::action::NewAction;
 use schemas::id::{Epoch, SessionKey, Shard, WorkerId};
 use sqlx::SqliteConnection;
 use sqlx::sqlite::SqliteRow;
@@ -23,10 +24,11 @@ use super::pack::Pack;
 use super::rows::{count, get, id, key, shard};
 use super::talk;
 use super::writer::{Statement, Tx, Writer};
-use crate::accepting::under_way;
+use crate::accepting::{refused_calls, under_way};
 use crate::batch::Running;
 pub(super) use crate::committing::Call;
 use crate::committing::{Prepared, prepare};
+use crate::talking::{Additions, Words};
 
 #[cfg(test)]
 pub(super) use sql::SQL;
@@ -59,19 +61,53 @@ pub(super) fn runner(
 }
 
 async fn write(writer: &Writer, now_ms: i64, shards: u16, batch: &[&Prepared]) -> Result<Vec<CommitResult>, Failure> {
-    let (mut tx, rows) = writer.begin_with(replace(batch)).await?;
+    let all: Vec<&Commit> = batch.iter().map(|one| &one.commit).collect();
+    let words = Words::of(&all);
+    let begin = if words.is_empty() {
+        replace(sql::BEGIN_AND_REPLACE, batch)
+    } else {
+        talk::wanted(replace(sql::BEGIN_REPLACE_AND_LOOK, batch), &words)
+    };
+    let (mut tx, rows) = writer.begin_with(begin).await?;
     let mut placed = match place(tx.connection(), &rows, batch).await {
         Ok(placed) => placed,
         Err(failure) => return tx.finish(Err(failure)).await,
     };
-    let is_plain = |commit: &Commit| commit.follow_ups.is_empty() && commit.talk.is_empty();
-    if placed.done().all(|index| is_plain(&batch[index].commit)) {
+    let sends = placed.done().any(|index| !batch[index].commit.follow_ups.is_empty());
+    if words.is_empty() && !sends {
         tx.commit_with(record(sql::WRITE_AND_COMMIT, now_ms, batch, &placed)).await?;
         return Ok(placed.results);
     }
-    let written = record_and_tell(&mut tx, now_ms, shards, batch, &mut placed).await;
+    let additions = match additions(tx.connection(), now_ms, &rows, (batch, &placed), words).await {
+        Ok(additions) => additions,
+        Err(failure) => return tx.finish(Err(failure)).await,
+    };
+    if additions.only_says() && !sends {
+        let script = record(sql::WRITE_SAY_AND_COMMIT, now_ms, batch, &placed);
+        tx.commit_with(talk::say(script, now_ms, &additions)).await?;
+        return Ok(placed.results);
+    }
+    let written = record_and_tell(&mut tx, now_ms, shards, batch, &mut placed, &additions).await;
     tx.finish(written).await?;
     Ok(placed.results)
+}
+
+/// What the commits that are done add to conversations. As a rule these are all of them, and what was
+/// found at the start is all there is to know.
+async fn additions<'b>(
+    connection: &mut SqliteConnection,
+    now_ms: i64,
+    rows: &[SqliteRow],
+    (batch, placed): (&[&'b Prepared], &Placed),
+    words: Words<'b>,
+) -> Result<Additions<'b>, Failure> {
+    if placed.done().count() == batch.len() {
+        return talk::additions(connection, now_ms, words, talk::known(rows)?).await;
+    }
+    let committed: Vec<&Commit> = placed.done().map(|index| &batch[index].commit).collect();
+    let words = Words::of(&committed);
+    let known = talk::look(connection, &words).await?;
+    talk::additions(connection, now_ms, words, known).await
 }
 
 async fn record_and_tell(
@@ -80,17 +116,19 @@ async fn record_and_tell(
     shards: u16,
     batch: &[&Prepared],
     placed: &mut Placed,
+    additions: &Additions<'_>,
 ) -> Result<(), Failure> {
-    record(sql::WRITE, now_ms, batch, placed).execute(tx.connection()).await.map_err(failure)?;
+    talk::write_openings(tx.connection(), additions).await?;
     // Before the outbox: what it sends may be about what was just said.
-    let committed: Vec<&Commit> = placed.done().map(|index| &batch[index].commit).collect();
-    talk::write_words(tx.connection(), now_ms, &committed).await?;
+    let script = talk::say(record(sql::WRITE_AND_SAY, now_ms, batch, placed), now_ms, additions);
+    script.execute(tx.connection()).await.map_err(failure)?;
+    talk::write_operations(tx.connection(), additions).await?;
     follow_up(tx.connection(), now_ms, shards, batch, placed).await
 }
 
 /// Fences, makes room in the journal of each shard for all commits of the batch, and replaces the
 /// heads that are as expected.
-fn replace(batch: &[&Prepared]) -> Statement {
+fn replace(script: &'static str, batch: &[&Prepared]) -> Statement {
     let mut shards = Pack::default();
     for ((shard, epoch, owner), count) in wanted(batch) {
         shards.row(|row| {
@@ -114,7 +152,7 @@ fn replace(batch: &[&Prepared]) -> Statement {
         });
     }
     let ((heads, texts), (kept, kept_texts)) = (heads.into_parts(), kept.into_parts());
-    sqlx::query(sql::BEGIN_AND_REPLACE).bind(shards.into_json()).bind(heads).bind(texts).bind(kept).bind(kept_texts)
+    sqlx::query(script).bind(shards.into_json()).bind(heads).bind(texts).bind(kept).bind(kept_texts)
 }
 
 type Room<'b> = HashMap<(Shard, Epoch, &'b WorkerId), u64>;
@@ -156,13 +194,15 @@ async fn place(connection: &mut SqliteConnection, rows: &[SqliteRow], batch: &[&
             "kept" => {
                 unchanged.insert(key(row)?);
             }
-            _ => {
+            "shard" => {
                 let (shard, epoch, owner): (_, _, WorkerId) =
                     (shard(row)?, Epoch(get(row, "epoch")?), id(row, "owner")?);
                 let room = wanted.get(&(shard, epoch, &owner)).copied().unwrap_or(0);
                 let before = count(row, "seq")?.saturating_sub(room);
                 reserved.insert(shard, Held { owner, epoch, before });
             }
+            // Of conversations.
+            _ => {}
         }
     }
     let mut results = vec![CommitResult::Fenced; batch.len()];
@@ -253,7 +293,7 @@ fn record(script: &'static str, now_ms: i64, batch: &[&Prepared], placed: &Place
 }
 
 /// Accepts the outbox, after the heads are replaced: a session that ended in this very
-/// transaction refuses what is sent to it.
+/// transaction refuses what is sent to it, and callers are told.
 async fn follow_up(
     connection: &mut SqliteConnection,
     now_ms: i64,
@@ -264,7 +304,11 @@ async fn follow_up(
     let sent = placed.done().flat_map(|index| batch[index].commit.follow_ups.iter().map(move |new| (index, new)));
     let (senders, actions): (Vec<usize>, Vec<_>) = sent.unzip();
     let verdicts = accept::accept(connection, now_ms, shards, &actions).await?;
-    for (index, verdict) in senders.into_iter().zip(verdicts) {
+    let (told, answers): (Vec<usize>, Vec<NewAction>) =
+        refused_calls(&senders, &actions, &verdicts).into_iter().unzip();
+    let answers: Vec<&NewAction> = answers.iter().collect();
+    let more = accept::accept(connection, now_ms, shards, &answers).await?;
+    for (index, verdict) in senders.into_iter().zip(verdicts).chain(told.into_iter().zip(more)) {
         let result = &mut placed.results[index];
         if let (CommitResult::Done { follow_ups, .. }, Some(action)) = (result, under_way(verdict)) {
             follow_ups.push(action);

@@ -5,7 +5,6 @@ mod sql;
 
 use std::collections::{HashMap, HashSet};
 
-use domain::commit::Commit;
 use domain::failure::Failure;
 use schemas::conversation::{Conversation, OperationState};
 use schemas::id::{Namespace, OperationId, SessionKey};
@@ -19,28 +18,60 @@ use super::rows::{get, id, json, key, name};
 use super::writer::Statement;
 use crate::columns::talk::{forum, place};
 use crate::judge::Work;
-use crate::talking::{Additions, Forum, Place, Said, Words};
+use crate::talking::{Additions, Forum, Place, Words};
 #[cfg(test)]
 pub(super) use sql::SQL;
+pub(super) use sql::{find_forums, find_records, insert_log, move_ends, put_turns, say as say_script, spend};
 
-/// Writes what commits say.
-pub(super) async fn write_words(
+/// What must be known of conversations before anything is added to them.
+#[derive(Default)]
+pub(super) struct Known {
+    forums: HashMap<Place, Forum>,
+    /// Records of what is said that a log has already, by their place in the list.
+    records: HashSet<usize>,
+}
+
+/// Binds what a script is to look for.
+pub(super) fn wanted(query: Statement, words: &Words<'_>) -> Statement {
+    let forums = pairs(words.speakers.keys().map(|(namespace, id)| (namespace.as_str(), id.as_str())));
+    let (records, texts) = packs::records(&words.said).into_parts();
+    query.bind(forums).bind(records).bind(texts)
+}
+
+/// What a script has found; other rows are passed over.
+pub(super) fn known(rows: &[SqliteRow]) -> Result<Known, Failure> {
+    let mut known = Known::default();
+    for row in rows {
+        match get::<&str>(row, "done")? {
+            "forum" => {
+                known.forums.insert(place(row)?, forum(row)?);
+            }
+            "record" => {
+                known.records.insert(position(row)?);
+            }
+            _ => {}
+        }
+    }
+    Ok(known)
+}
+
+pub(super) async fn look(connection: &mut SqliteConnection, words: &Words<'_>) -> Result<Known, Failure> {
+    known(&find(connection, wanted(sqlx::query(sql::LOOK), words)).await?)
+}
+
+/// What commits add, and where.
+pub(super) async fn additions<'b>(
     connection: &mut SqliteConnection,
     now_ms: i64,
-    commits: &[&Commit],
-) -> Result<(), Failure> {
-    let words = Words::of(commits);
-    if words.is_empty() {
-        return Ok(());
-    }
-    let places: Vec<&Place> = words.speakers.keys().collect();
-    let mut forums = forums(connection, &places).await?;
+    words: Words<'b>,
+    known: Known,
+) -> Result<Additions<'b>, Failure> {
+    let Known { mut forums, records } = known;
     let homeless = words.speakers.iter().filter(|(place, _)| !forums.contains_key(*place));
     let homeless: Vec<&SessionKey> = homeless.map(|(_, (key, _))| *key).collect();
     let specs = specs(connection, &homeless).await?;
     let additions = words.open(&mut forums, &specs, now_ms);
-    let known = known_records(connection, &words.said).await?;
-    write(connection, now_ms, &words.into_additions(forums, &known, additions, now_ms)).await
+    Ok(words.into_additions(forums, &records, additions, now_ms))
 }
 
 async fn find(connection: &mut SqliteConnection, query: Statement) -> Result<Vec<SqliteRow>, Failure> {
@@ -82,23 +113,8 @@ async fn specs(
     rows.iter().map(|row| Ok((key(row)?, json(row, "spec")?))).collect()
 }
 
-/// Which of the records a log has already.
-pub(super) async fn known_records(
-    connection: &mut SqliteConnection,
-    said: &[Said<'_>],
-) -> Result<HashSet<usize>, Failure> {
-    if said.is_empty() {
-        return Ok(HashSet::new());
-    }
-    let mut pack = Pack::default();
-    for one in said {
-        pack.row(|row| {
-            row.id(one.place.0.as_str()).id(one.place.1.as_str()).text(&one.record.id);
-        });
-    }
-    let (wanted, texts) = pack.into_parts();
-    let rows = find(connection, sqlx::query(sql::FIND_RECORDS).bind(wanted).bind(texts)).await?;
-    rows.iter().map(|row| Ok(usize::try_from(get::<i64>(row, "place")?).unwrap_or(usize::MAX))).collect()
+fn position(row: &SqliteRow) -> Result<usize, Failure> {
+    Ok(usize::try_from(get::<i64>(row, "place")?).unwrap_or(usize::MAX))
 }
 
 /// The operations that there are.
@@ -123,15 +139,38 @@ pub(super) async fn write(
     now_ms: i64,
     additions: &Additions<'_>,
 ) -> Result<(), Failure> {
+    write_openings(connection, additions).await?;
+    if additions.says() {
+        let say = say(sqlx::query(sql::SAY), now_ms, additions);
+        say.execute(&mut *connection).await.map_err(failure)?;
+    }
+    write_operations(connection, additions).await
+}
+
+/// Conversations, and who takes part: before anything is said there.
+pub(super) async fn write_openings(
+    connection: &mut SqliteConnection,
+    additions: &Additions<'_>,
+) -> Result<(), Failure> {
     put(connection, sql::OPEN, packs::opened(additions)).await?;
     put(connection, sql::TAG, packs::tags(additions)).await?;
-    put(connection, sql::JOIN, packs::joined(additions)).await?;
-    put(connection, sql::LOG, packs::placed(additions)).await?;
-    set(connection, sql::MOVE_ENDS, packs::ends(additions, now_ms)).await?;
-    set(connection, sql::SPEND, packs::spent(additions)).await?;
-    put(connection, sql::PUT_TURNS, packs::turns(additions)).await?;
+    put(connection, sql::JOIN, packs::joined(additions)).await
+}
+
+pub(super) async fn write_operations(
+    connection: &mut SqliteConnection,
+    additions: &Additions<'_>,
+) -> Result<(), Failure> {
     put(connection, sql::PUT_OPERATIONS, packs::operations(additions)).await?;
     set(connection, sql::END_OPERATIONS, packs::ended(additions)).await
+}
+
+/// Binds what is said.
+pub(super) fn say(query: Statement, now_ms: i64, additions: &Additions<'_>) -> Statement {
+    let ((log, texts), (turns, turn_texts)) =
+        (packs::placed(additions).into_parts(), packs::turns(additions).into_parts());
+    let query = query.bind(log).bind(texts).bind(packs::ends(additions, now_ms).into_json());
+    query.bind(packs::spent(additions).into_json()).bind(turns).bind(turn_texts)
 }
 
 /// The tags of a conversation.

@@ -88,7 +88,7 @@ impl Calls {
 
 impl Live {
     /// Brings the calls under way in line with the state. Nothing leaves before all that led to it is
-    /// durable (invariant E1).
+    /// durable (invariant E1); what only reads does not leave, and its answer shares the commit.
     pub(super) async fn start_calls(&mut self) -> Flow {
         let wanted = self.session.calls();
         if wanted.is_empty() && !self.calls.is_running() {
@@ -98,7 +98,11 @@ impl Live {
         if missing.is_empty() {
             return Ok(());
         }
-        self.save_all().await?;
+        if self.in_flight.is_none() && self.session.may_read_ahead(&missing) {
+            self.in_flight.hold();
+        } else {
+            self.save_all().await?;
+        }
         tokio::select! {
             biased;
             () = self.context.hand_over.cancelled() => return Ok(()),

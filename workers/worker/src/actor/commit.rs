@@ -19,20 +19,35 @@ const TOGETHER: Duration = Duration::from_millis(5);
 
 type Reply = Pin<Box<dyn Future<Output = Flow> + Send>>;
 
+/// Longest that what is unsaved waits for a call that reads ahead of it.
+const HELD: Duration = Duration::from_millis(20);
+
 /// The commit that is under way, if any.
 pub(super) struct InFlight {
     reply: Option<Reply>,
     /// When the last one began, or the session came into memory.
     begun: Instant,
+    /// Until when the next one waits for an answer that is to go with it.
+    held_until: Option<Instant>,
 }
 
 impl InFlight {
     pub fn new() -> Self {
-        Self { reply: None, begun: Instant::now() }
+        Self { reply: None, begun: Instant::now(), held_until: None }
     }
 
     pub fn is_none(&self) -> bool {
         self.reply.is_none()
+    }
+
+    /// The next commit waits for the answer of a call that has just started, but not for long.
+    pub fn hold(&mut self) {
+        self.held_until = Some(Instant::now() + HELD);
+    }
+
+    /// Until when the next commit waits.
+    pub fn held_until(&self) -> Option<Instant> {
+        self.held_until
     }
 
     /// Resolves when the commit under way is answered; pends if there is none. Cancel safe.
@@ -69,6 +84,7 @@ impl Live {
 
     /// Sends what is unsaved, unless a commit is under way already.
     pub(super) fn save(&mut self) -> Flow {
+        self.in_flight.held_until = None;
         self.in_flight.try_answered()?;
         if self.in_flight.is_none() && self.session.is_dirty() {
             self.in_flight.begun = Instant::now();

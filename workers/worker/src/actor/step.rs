@@ -119,7 +119,9 @@ impl Live {
                     return self.fail(start, code, message);
                 }
                 Decision::Emit { out, took_arrival, emits } => {
-                    self.save()?;
+                    if self.in_flight.held_until().is_none() {
+                        self.save()?;
+                    }
                     let now = self.context.now_ms();
                     metrics::histogram!(metric::STEP_SECONDS).record((now - start.started_ms).max(0) as f64 / 1_000.0);
                     self.note_effects(answered);
@@ -219,10 +221,15 @@ impl Live {
                 outcome = &mut running => return Ok(Performed::Done(outcome)),
                 mail = self.mailbox.recv() => match mail {
                     Some(mail) => self.admit(mail),
+                    // The shard's task is gone, and nobody waits for the grace.
                     None => return Err(Exit::HandedOver),
                 },
                 answer = self.in_flight.answered() => answer?,
                 () = hand_over.cancelled(), if grace.is_none() => {
+                    // What may be repeated is handed back: others of the shard wait for its next owner.
+                    if is_repeatable {
+                        return Ok(Performed::Cut);
+                    }
                     grace = Some(Instant::now() + Duration::from_millis(context.shared.config.drain_grace_ms));
                 }
                 () = tokio::time::sleep_until(grace_ends), if grace.is_some() => return Ok(Performed::Cut),

@@ -1,5 +1,7 @@
 //! One session must not hold up another, on a runtime of one thread.
 
+mod leaving;
+
 use std::fmt::Write;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -73,7 +75,7 @@ async fn accept(store: &MemStore, session: &str, payload: Value) {
     assert!(matches!(verdicts[..], [Verdict::Accepted(_)]), "{verdicts:?}");
 }
 
-fn start(store: &MemStore, library: Arc<Library>, clock: &SimClock) -> Runner {
+fn start(name: &str, store: &MemStore, effects: Arc<dyn Effects>, clock: &SimClock) -> Runner {
     let shared = Arc::new(store.clone());
     let deps = RunnerDeps {
         ledger: shared.clone(),
@@ -83,11 +85,11 @@ fn start(store: &MemStore, library: Arc<Library>, clock: &SimClock) -> Runner {
         archive: Arc::new(MemArchive::default()),
         leases: shared,
         queue: Arc::new(FaultyQueue::reliable()),
-        effects: library,
+        effects,
         live: Arc::new(LocalLive::default()),
         clock: Arc::new(clock.clone()),
     };
-    Runner::start(deps, RunnerConfig::new(worker("w1"), "here", "0"))
+    Runner::start(deps, RunnerConfig::new(worker(name), "here", "0"))
 }
 
 #[tokio::test(flavor = "current_thread")]
@@ -97,7 +99,7 @@ async fn a_heavy_decision_holds_up_no_other_session() {
     let library = Arc::new(Library { store: store.clone(), text: prose(6_000), counted: Mutex::default() });
     accept(&store, "count", json!({"moniker": "count", "loop_interval_ms": 1})).await;
     accept(&store, "digest", json!({"moniker": "digest", "config": {"paths": ["/d"]}})).await;
-    let runner = start(&store, library.clone(), &clock);
+    let runner = start("w1", &store, library.clone(), &clock);
     let ended = async {
         loop {
             let row = store.session(&key("digest")).await.expect("a read").expect("a session");

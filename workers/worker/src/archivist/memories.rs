@@ -1,10 +1,10 @@
 //! Memories on their way to the archive, beside the journal: what changed goes there, and what is heavy
-//! of it leaves SQL once every reader sees it in the archive (`domain::recall::move_memories`).
+//! of it leaves SQL once every reader sees it in the archive (`domain::recall::Moved`).
 
 use std::time::Duration;
 
 use domain::failure::Failure;
-use domain::recall;
+use domain::recall::Moved;
 use schemas::limits::{MEMORIES_NEAR_MAX, MEMORY_MOVE_INTERVAL_MS};
 use tokio::time::Instant;
 
@@ -14,14 +14,24 @@ use super::{ArchivistConfig, ArchivistDeps};
 /// Rows per transaction, and transactions per turn: writers wait for none of them for long.
 const ROWS_AT_A_TIME: usize = 1_000;
 const TIMES_MAX: usize = 20;
+const INTERVAL: Duration = Duration::from_millis(MEMORY_MOVE_INTERVAL_MS);
+/// Batches of mostly rows that cannot be moved come again and again: they take one part of the time in so
+/// many, at most.
+const FUTILE_ONE_IN: u32 = 10;
+/// How often they are told.
+const TOLD_EVERY: Duration = Duration::from_secs(60);
 
 pub struct Mover {
     moving: Condition,
     grace_ms: u64,
     every: Duration,
+    /// The last batch; the next one goes on from there.
+    last: Moved,
     /// When the next batch is due.
     due: Instant,
     lightened: Instant,
+    /// When rows that cannot be moved were told last.
+    told: Option<Instant>,
 }
 
 impl Mover {
@@ -31,24 +41,26 @@ impl Mover {
             // Counted from when the archive had them: longer than any reader of it is behind.
             grace_ms: config.grace_ms.max(config.reader_lag_ms),
             every: Duration::from_millis(config.trim_ms),
+            last: Moved::default(),
             due: Instant::now(),
             lightened: Instant::now(),
+            told: None,
         }
     }
 
-    /// One batch. Answers whether more waits than fits into it.
+    /// One batch. Answers whether another one is due at once.
     pub async fn turn(&mut self, deps: &ArchivistDeps) -> bool {
-        if self.moving.is_waiting() || Instant::now() < self.due {
+        let began = Instant::now();
+        if self.moving.is_waiting() || began < self.due {
             return false;
         }
-        self.due = Instant::now() + Duration::from_millis(MEMORY_MOVE_INTERVAL_MS);
+        self.due = began + INTERVAL;
         match self.try_turn(deps).await {
-            Ok(full) => {
+            Ok(()) => {
                 self.moving.works();
-                if full {
-                    self.due = Instant::now();
-                }
-                full
+                let wait = wait(&self.last, began.elapsed());
+                self.due = began + wait;
+                wait.is_zero()
             }
             Err(failure) => {
                 self.moving.fails(&failure);
@@ -57,11 +69,12 @@ impl Mover {
         }
     }
 
-    async fn try_turn(&mut self, deps: &ArchivistDeps) -> Result<bool, Failure> {
-        let moved = recall::move_memories(deps.tail.as_ref(), deps.memories.as_ref()).await?;
-        if moved.rows > 0 {
-            tracing::debug!(rows = moved.rows, "memories archived");
+    async fn try_turn(&mut self, deps: &ArchivistDeps) -> Result<(), Failure> {
+        self.last = self.last.go_on(deps.tail.as_ref(), deps.memories.as_ref()).await?;
+        if self.last.rows > 0 {
+            tracing::debug!(rows = self.last.rows, "memories archived");
         }
+        self.tell();
         if self.lightened.elapsed() >= self.every {
             self.lightened = Instant::now();
             for _ in 0..TIMES_MAX {
@@ -70,6 +83,48 @@ impl Mover {
                 }
             }
         }
-        Ok(moved.full)
+        Ok(())
+    }
+
+    /// Tells which rows cannot be moved: somebody has to look.
+    fn tell(&mut self) {
+        if self.last.left_out == 0 || self.told.is_some_and(|told| told.elapsed() < TOLD_EVERY) {
+            return;
+        }
+        self.told = Some(Instant::now());
+        let which = self.last.findings.join("; ");
+        tracing::error!(rows = self.last.left_out, %which, "memories cannot be archived; they stay in the database");
+    }
+}
+
+/// From the beginning of a batch, which took so long, to that of the next one. A full batch that moved
+/// nothing is no reason to hurry.
+fn wait(moved: &Moved, took: Duration) -> Duration {
+    if moved.full && moved.rows > 0 {
+        Duration::ZERO
+    } else if moved.left_out <= moved.rows {
+        INTERVAL
+    } else {
+        INTERVAL.max(took * FUTILE_ONE_IN)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_batch_of_rows_that_cannot_be_moved_makes_no_haste() {
+        let after = |rows, full, left_out| wait(&Moved { rows, full, left_out, ..Moved::default() }, INTERVAL);
+        assert_eq!(after(5, true, 0), Duration::ZERO);
+        assert_eq!(after(5, true, 9), Duration::ZERO, "what moves does not come again");
+        assert_eq!(after(5, false, 0), INTERVAL);
+        assert_eq!(after(5, false, 1), INTERVAL, "others do not wait longer for one");
+        assert_eq!(after(0, false, 0), INTERVAL);
+        for full in [true, false] {
+            assert_eq!(after(0, full, 9), INTERVAL * FUTILE_ONE_IN);
+        }
+        let few = Moved { left_out: 9, ..Moved::default() };
+        assert_eq!(wait(&few, Duration::from_millis(1)), INTERVAL);
     }
 }

@@ -6,6 +6,7 @@ use std::time::Instant;
 use domain::failure::Failure;
 use domain::ports::{ArchiveBatch, JournalLag};
 use domain::read::order::step_bytes;
+use domain::verify::common_past;
 use schemas::id::Shard;
 use schemas::record::JournalRow;
 use schemas::telemetry::metric;
@@ -22,22 +23,12 @@ pub struct Marks {
 impl Marks {
     /// After a start or a failure: asks archive and journal what is archived.
     pub async fn reconcile(deps: &ArchivistDeps) -> Result<Self, Failure> {
-        let archived = deps.archive.watermarks().await?;
-        let mut seqs = BTreeMap::new();
+        let seqs = common_past(deps.archive.as_ref(), deps.journal.as_ref()).await?;
         for lag in deps.journal.lag().await? {
-            let theirs = archived.get(&lag.shard).copied().unwrap_or(0);
-            if theirs > lag.seq {
-                // New rows would be taken for old ones and be lost.
-                return Err(Failure::internal(format!(
-                    "the archive has rows of shard {} up to {theirs}, the journal only up to {}: the database is older \
-                     than the archive (was it restored from a copy?); restore both from the same time",
-                    lag.shard, lag.seq
-                )));
+            let archived = seqs.get(&lag.shard).copied().unwrap_or(0);
+            if archived > lag.archived_seq {
+                deps.journal.mark_archived(lag.shard, archived).await?;
             }
-            if theirs > lag.archived_seq {
-                deps.journal.mark_archived(lag.shard, theirs).await?;
-            }
-            seqs.insert(lag.shard, theirs.max(lag.archived_seq));
         }
         Ok(Self { seqs, turn: 0 })
     }

@@ -190,6 +190,23 @@ async fn an_archive_that_is_ahead_of_the_database_gets_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn an_archive_that_lost_its_rows_gets_nothing() {
+    let world = World::new();
+    let key = world.session("s1", 3).await;
+    let shard = world.ports.row(&key).await.shard;
+    let last = world.store.journal_rows().len() as u64;
+    world.ports.journal.mark_archived(shard, last).await.expect("what another archive had");
+    assert!(Marks::reconcile(&world.deps()).await.is_err());
+    let before = world.store.journal_rows().len();
+    let archivist = Archivist::start(world.deps(), ArchivistConfig::default());
+    world.session("s2", 2).await;
+    pass(60_000).await;
+    assert!(world.archive.all_steps().is_empty());
+    assert!(world.store.journal_rows().len() > before, "and nothing is trimmed");
+    archivist.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn processed_actions_are_forgotten_after_their_retention_only() {
     let world = World::new();
     let key = world.session("s1", 1).await;

@@ -79,9 +79,11 @@ pub(super) async fn gather(turn: TurnPlace<'_>, start: Start) -> Result<Gathered
     let TurnPlace { deps, namespace, talk } = turn;
     let Start { resolved, notes, summary, input_message_id, pending } = start;
     let recent_limit = usize::try_from(resolved.persona.recent_turns_limit).unwrap_or(usize::MAX);
-    let turns = turns(deps, namespace, talk, None, recent_limit.saturating_add(1)).await?;
-    let active = turns_in_work(deps, namespace, talk).await?;
-    let history = history(deps, namespace, talk, recent_limit, summary.as_deref()).await?;
+    let (turns, active, history) = tokio::try_join!(
+        turns(deps, namespace, talk, None, recent_limit.saturating_add(1)),
+        turns_in_work(deps, namespace, talk),
+        history(deps, namespace, talk, recent_limit, summary.as_deref()),
+    )?;
     let input = input(deps, namespace, talk, &history, &input_message_id).await?;
     let (blocks, found) = memory::recalled(deps, namespace, talk, &input).await?;
     Ok(Gathered {
@@ -95,12 +97,20 @@ pub(super) async fn gather(turn: TurnPlace<'_>, start: Start) -> Result<Gathered
         history,
         input,
         in_work: active,
-        recent: turns.iter().rev().filter(|turn| turn.turn_id != talk.turn).map(snapshot).collect(),
+        recent: recent(&turns, talk, recent_limit),
         blocks,
         found,
         pending: pending.into_iter().filter(|one| one.turn_id != talk.turn).collect(),
         notes,
     })
+}
+
+/// The turns before this one, oldest first. Its own may be among them, or not yet.
+fn recent(turns: &[Turn], talk: &TalkCall, limit: usize) -> Vec<TurnSnapshot> {
+    let others = turns.iter().filter(|turn| turn.turn_id != talk.turn).take(limit);
+    let mut others: Vec<TurnSnapshot> = others.map(snapshot).collect();
+    others.reverse();
+    others
 }
 
 fn snapshot(turn: &Turn) -> TurnSnapshot {

@@ -14,7 +14,7 @@ use domain::recall;
 use schemas::conversation::{LogKind, Message, SenderType};
 use schemas::id::{MemoryId, Namespace};
 use schemas::limits::{MEMORY_PAGE_MAX, PAGE_BYTES_MAX};
-use schemas::memory::{MemoryOwner, MemoryTier};
+use schemas::memory::{Memory, MemoryOwner, MemoryTier};
 use schemas::problem::Code;
 use serde_json::json;
 
@@ -46,14 +46,20 @@ pub(super) async fn recalled(
     input: &Message,
 ) -> Result<(Vec<MemoryBlock>, Vec<String>), Outcome> {
     let owner = MemoryOwner { namespace: namespace.clone(), agent_id: talk.agent.clone() };
-    let mut kept = Vec::new();
     // One tier at a time: a list of one has an index, and does not pass by all that is archival.
-    for tier in [MemoryTier::Core, MemoryTier::Working] {
-        let filter = MemoryFilter { tiers: vec![tier], ..MemoryFilter::default() };
-        let query = MemoryListQuery { filter, after: None, limit: MEMORY_PAGE_MAX };
-        kept.extend(stored(|| deps.memories.list(&owner, &query)).await?.rows);
-    }
-    Ok((blocks::select(&kept), found(deps, &owner, talk, input).await?))
+    let (mut kept, working, found) = tokio::try_join!(
+        tier(deps, &owner, MemoryTier::Core),
+        tier(deps, &owner, MemoryTier::Working),
+        found(deps, &owner, talk, input),
+    )?;
+    kept.extend(working);
+    Ok((blocks::select(&kept), found))
+}
+
+async fn tier(deps: &TalkDeps, owner: &MemoryOwner, tier: MemoryTier) -> Result<Vec<Memory>, Outcome> {
+    let filter = MemoryFilter { tiers: vec![tier], ..MemoryFilter::default() };
+    let query = MemoryListQuery { filter, after: None, limit: MEMORY_PAGE_MAX };
+    Ok(stored(|| deps.memories.list(owner, &query)).await?.rows)
 }
 
 async fn found(deps: &TalkDeps, owner: &MemoryOwner, talk: &TalkCall, input: &Message) -> Result<Vec<String>, Outcome> {

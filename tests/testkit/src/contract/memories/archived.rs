@@ -10,18 +10,22 @@ use domain::memory::{Embedding, MemoryHits, MemoryKey, MemoryQuery, NewMemory};
 use domain::ports::{
     Memories, MemoryArchive, MemoryListQuery, MemoryPage, MemoryTail, Remembered, Revision, Unembedded,
 };
-use domain::recall::{ArchivedMemories, move_memories};
+use domain::recall::{ArchivedMemories, Reembedded, move_memories, reembed};
 use schemas::id::MemoryId;
+use schemas::limits::EMBEDDING_BATCH_MAX;
 use schemas::memory::{Memory, MemoryOwner};
 
 use super::super::Ports;
 use super::{by_id, id, new, owner, vector, write};
-use crate::fake::MemArchive;
+use crate::fake::{MemArchive, WordEmbedder};
 
 pub async fn suite(make: &impl AsyncFn() -> Ports) {
     what_changes_waits_until_it_is_recorded(&make().await).await;
     a_light_row_keeps_what_lists_show(&make().await).await;
+    few_memories_keep_their_vectors(&make().await).await;
     a_batch_is_moved_once_however_often_it_is_tried(&make().await).await;
+    what_lost_its_content_keeps_no_others_from_moving(&make().await).await;
+    what_lost_its_content_ends_no_walk(&make().await).await;
 }
 
 /// The suites of `Memories`, with everything moved to the archive after a change, and nothing left in the
@@ -169,6 +173,42 @@ async fn a_light_row_keeps_what_lists_show(ports: &Ports) {
     assert!(seen[0].1.as_ref().is_some_and(|row| row.text.contains("x x")), "its beginning is still searched");
 }
 
+async fn few_memories_keep_their_vectors(ports: &Ports) {
+    let (few, many, tail) = (owner("few"), owner("many"), &ports.tail);
+    let one = || vector("m", &[1.0]);
+    let mut kept = Vec::new();
+    for (owner, names) in [(&few, &["a", "b"][..]), (&many, &["a", "b", "c"])] {
+        for name in names {
+            write(ports, owner, &NewMemory { embedding: one(), ..new(name, name) }).await;
+            kept.push(at(owner, name, 1));
+        }
+    }
+    tail.mark_kept(&kept).await.expect("recorded");
+    assert_eq!(tail.lighten(0, 2, 100).await.expect("lightened"), 5);
+    let near = async |owner: &MemoryOwner, near| tail.is_near(owner, near).await.expect("a read");
+    let by_vector = async |owner: &MemoryOwner| {
+        let found = tail.search(owner, &super::query("?", one())).await.expect("a search");
+        found.hits.into_iter().map(|hit| hit.memory.id.to_string()).collect::<Vec<_>>()
+    };
+    assert_eq!((near(&few, 2).await, near(&few, 1).await), (true, false), "two are not at most one");
+    let mut found = by_vector(&few).await;
+    found.sort();
+    assert_eq!(found, ["a", "b"], "SQL has what a search needs");
+    // Too many lose their vectors, and no number of rows brings them back.
+    assert_eq!((near(&many, 2).await, near(&many, 3).await), (false, false));
+    assert!(by_vector(&many).await.is_empty());
+    // A third one is one too many for a search of SQL alone; those that were light keep what they have.
+    write(ports, &few, &NewMemory { embedding: one(), ..new("c", "c") }).await;
+    assert_eq!((near(&few, 2).await, near(&few, 3).await), (false, true));
+    tail.mark_kept(&[at(&few, "c", 1)]).await.expect("recorded");
+    assert_eq!(tail.lighten(0, 2, 100).await.expect("lightened"), 1);
+    assert!(!near(&few, 3).await, "one of them lost its vector");
+    // An archive that has nothing shows that it is asked.
+    let both = ArchivedMemories::new(tail.clone(), Arc::new(MemArchive::default())).near(3);
+    let found = both.search(&few, &super::query("c", None)).await.expect("a search");
+    assert!(found.hits.is_empty(), "{found:?}");
+}
+
 async fn a_batch_is_moved_once_however_often_it_is_tried(ports: &Ports) {
     let (owner, tail, kept) = (owner("mover"), &ports.tail, MemArchive::default());
     write(ports, &owner, &new("a", &"long ".repeat(2_000))).await;
@@ -189,4 +229,51 @@ async fn a_batch_is_moved_once_however_often_it_is_tried(ports: &Ports) {
     // An older copy that comes late changes nothing.
     kept.keep(&rows).await.expect("refused in silence");
     assert_eq!(kept.revisions(&owner, &[&id("a")]).await.expect("a read"), [at(&owner, "a", 2)]);
+}
+
+/// Writes large memories whose content is nowhere any more: an archive had it that is gone.
+async fn write_lost(ports: &Ports, owner: &MemoryOwner, names: &[String]) {
+    for name in names {
+        write(ports, owner, &new(name, &"long ".repeat(1_000))).await;
+    }
+    let kept: Vec<Revision> = names.iter().map(|name| at(owner, name, 1)).collect();
+    ports.tail.mark_kept(&kept).await.expect("recorded");
+    assert_eq!(ports.tail.lighten(0, 0, names.len()).await.expect("lightened"), names.len() as u64);
+}
+
+async fn what_lost_its_content_keeps_no_others_from_moving(ports: &Ports) {
+    let (mine, theirs, tail, archive) = (owner("mover"), owner("other"), &ports.tail, MemArchive::default());
+    write_lost(ports, &mine, &["a".to_owned(), "b".to_owned()]).await;
+    // Only their vectors change, so they wait without content.
+    let embedding = Embedding { model: "n".into(), vector: vec![0.5] };
+    for name in ["a", "b"] {
+        assert!(tail.embed(&mine, &id(name), 1, &embedding).await.expect("embedded"));
+    }
+    write(ports, &mine, &new("c", "small")).await;
+    write(ports, &theirs, &new("d", "small")).await;
+    let moved = move_memories(tail.as_ref(), &archive).await.expect("moved");
+    assert_eq!((moved.rows, moved.full, moved.left_out), (2, false, 2));
+    assert!(moved.findings[0].starts_with("memory a of default/mover: "), "{:?}", moved.findings);
+    assert_eq!(waiting(ports).await, ["a 2", "b 2"], "they go on waiting");
+    assert_eq!(archive.revisions(&theirs, &[&id("d")]).await.expect("a read"), [at(&theirs, "d", 1)]);
+    let moved = moved.go_on(tail.as_ref(), &archive).await.expect("a walk");
+    assert_eq!((moved.rows, moved.full, moved.left_out), (0, false, 2));
+    // Whoever writes it anew makes it good.
+    write(ports, &mine, &new("a", "another")).await;
+    let moved = moved.go_on(tail.as_ref(), &archive).await.expect("moved");
+    assert_eq!((moved.rows, moved.left_out), (1, 1));
+    assert_eq!(waiting(ports).await, ["b 2"]);
+}
+
+async fn what_lost_its_content_ends_no_walk(ports: &Ports) {
+    let owner = owner("mover");
+    let lost: Vec<String> = (0..EMBEDDING_BATCH_MAX).map(|n| format!("lost{n}")).collect();
+    write_lost(ports, &owner, &lost).await;
+    write(ports, &owner, &new("there", "small")).await;
+    let both = ArchivedMemories::new(ports.tail.clone(), Arc::new(MemArchive::default()));
+    let page = both.unembedded(&owner, "m", None, 2).await.expect("a page");
+    assert_eq!(page.iter().map(|row| row.id.as_str()).collect::<Vec<_>>(), ["there"]);
+    assert!(both.unembedded(&owner, "m", Some(&id("there")), 2).await.expect("a page").is_empty());
+    let done = reembed(&both, &WordEmbedder::new("m"), &owner).await.expect("embedded");
+    assert_eq!(done, Reembedded { embedded: 1, overtaken: 0 });
 }

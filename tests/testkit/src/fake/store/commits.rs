@@ -1,11 +1,12 @@
 //! The `Commits` port: the fence, the guard, then all of it or nothing.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, VecDeque};
 
 use async_trait::async_trait;
 use domain::commit::{Commit, CommitResult, Settled};
 use domain::failure::Failure;
 use domain::ports::{Commits, Verdict};
+use domain::session::refused_call;
 use schemas::action::Action;
 use schemas::id::{ActionId, WorkerId};
 use schemas::record::{Entry, JournalRow};
@@ -95,9 +96,12 @@ impl State {
         let (settled, settled_again) = self.settle(&commit.key, asked, now_ms);
         self.write_talk(&commit.key, &commit.entry, commit.talk, now_ms);
         let mut follow_ups: Vec<Action> = Vec::new();
-        for new in commit.follow_ups {
-            if let Verdict::Accepted(accepted) = self.accept(new, now_ms, breakages) {
-                follow_ups.push(accepted.action);
+        let mut sent = VecDeque::from(commit.follow_ups);
+        while let Some(new) = sent.pop_front() {
+            match self.accept(new.clone(), now_ms, breakages) {
+                Verdict::Accepted(accepted) => follow_ups.push(accepted.action),
+                Verdict::Refused(refusal) => sent.extend(refused_call(&new, &refusal.detail)),
+                Verdict::Repeated(_) => {}
             }
         }
         for effect in commit.effects {

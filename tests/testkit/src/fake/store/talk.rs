@@ -29,7 +29,10 @@ impl State {
             }
         }
         for turn in said.turns {
-            self.turns.insert((key.namespace.clone(), turn.turn_id.clone()), turn);
+            let place = (key.namespace.clone(), turn.turn_id.clone());
+            if self.turns.get(&place).is_none_or(|known| known.session_id == turn.session_id) {
+                self.turns.insert(place, turn);
+            }
         }
         for given in said.operations {
             let place = (key.namespace.clone(), given.operation_id.clone());

@@ -116,12 +116,20 @@ impl Bench {
     }
 
     pub fn result(&mut self, operation: &str, result: Value) -> Decision {
-        let arrival = self.arrival(ArrivalKind::ToolResult, json!({"operation_id": operation, "result": result}));
-        self.step(None, Some(arrival), None)
+        self.ended(json!({"operation_id": operation, "result": result}))
     }
 
     pub fn failure(&mut self, operation: &str, error: Value) -> Decision {
-        let arrival = self.arrival(ArrivalKind::ToolResult, json!({"operation_id": operation, "error": error}));
+        self.ended(json!({"operation_id": operation, "error": error}))
+    }
+
+    /// A result that names the model's call.
+    pub fn called(&mut self, call: &str, result: Value) -> Decision {
+        self.ended(json!({"tool_call_id": call, "result": result}))
+    }
+
+    pub fn ended(&mut self, payload: Value) -> Decision {
+        let arrival = self.arrival(ArrivalKind::ToolResult, payload);
         self.step(None, Some(arrival), None)
     }
 

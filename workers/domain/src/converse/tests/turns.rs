@@ -177,7 +177,7 @@ fn two_turns_ask_their_models_side_by_side() {
 }
 
 #[test]
-fn rounds_never_exceed_the_limit_and_the_last_request_has_no_tools() {
+fn t1_rounds_never_exceed_the_limit_and_the_last_request_has_no_tools() {
     let mut talk = Bench::new(json!({})).with_tool("look", json!({}));
     talk.limits.max_rounds = 2;
     talk.say("dig");

@@ -87,7 +87,11 @@ impl MemoryTail for PostgresStore {
         rows.iter().map(|row| memory(owner, row)).collect()
     }
 
-    async fn waiting(&self, after: Option<&Revision>, limit: usize) -> Result<Vec<KeptMemory>, Failure> {
+    async fn waiting_rows(
+        &self,
+        after: Option<&Revision>,
+        limit: usize,
+    ) -> Result<Vec<Result<KeptMemory, (Revision, Failure)>>, Failure> {
         let query = place(sqlx::query(WAITING), after).bind(limit as i64);
         self.0.pool.fetch_all(query).await?.iter().map(kept_memory).collect()
     }

@@ -56,18 +56,22 @@ pub(super) const MOVE_ENDS: &str = "
     UPDATE conversations AS c SET last_offset = j.last_offset, updated_at_ms = greatest(c.updated_at_ms, $4::int8)
     FROM unnest($1::text[], $2::text[], $3::int8[]) AS j (namespace, conversation_id, last_offset)
     WHERE c.namespace = j.namespace AND c.conversation_id = j.conversation_id";
-/// Of one row, no two transactions are in here: whoever adds to it has its shard.
+/// Of one row, no two transactions are in here: whoever adds to it has its shard. Sums end at a bound that
+/// leaves room to add up those of all shards.
 pub(super) const SPEND: &str = "
     INSERT INTO spending (namespace, shard, tokens, cost_nanos, calls)
     SELECT * FROM unnest($1::text[], $2::int4[], $3::int8[], $4::int8[], $5::int8[])
-    ON CONFLICT (namespace, shard) DO UPDATE SET tokens = spending.tokens + excluded.tokens,
-        cost_nanos = spending.cost_nanos + excluded.cost_nanos, calls = spending.calls + excluded.calls";
+    ON CONFLICT (namespace, shard) DO UPDATE SET
+        tokens = least(least(spending.tokens, 8000000000000000) + excluded.tokens, 8000000000000000),
+        cost_nanos = least(least(spending.cost_nanos, 8000000000000000) + excluded.cost_nanos, 8000000000000000),
+        calls = spending.calls + excluded.calls";
+/// A turn stays with its session, whoever else uses its id.
 pub(super) const PUT_TURNS: &str = "
     INSERT INTO turns (namespace, turn_id, conversation_id, session_id, status, created_at_ms, body)
     SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::int8[], $7::text[])
     ON CONFLICT (namespace, turn_id) DO UPDATE SET conversation_id = excluded.conversation_id,
-        session_id = excluded.session_id, status = excluded.status, created_at_ms = excluded.created_at_ms,
-        body = excluded.body";
+        status = excluded.status, created_at_ms = excluded.created_at_ms, body = excluded.body
+    WHERE turns.session_id = excluded.session_id";
 /// As `domain::talk::take_state` says.
 pub(super) const PUT_OPERATIONS: &str = "
     INSERT INTO operations (namespace, operation_id, conversation_id, session_id, turn_id, kind, pool, state, attempt,

@@ -1,5 +1,7 @@
-//! The statements of a commit, and the two scripts they form: a script is one message to the
+//! The statements of a commit, and the scripts they form: a script is one message to the
 //! connection's thread, and waking that thread costs more than most statements do.
+
+use super::super::talk::{find_forums, find_records, insert_log, move_ends, put_turns, say_script, spend};
 
 /// Fences and reserves places at once: a shard that is not ours is not returned.
 macro_rules! reserve {
@@ -62,9 +64,40 @@ macro_rules! write_effects {
 
 pub(super) const BEGIN_AND_REPLACE: &str =
     concat!("BEGIN IMMEDIATE;", find_kept!(), ";", reserve!(), ";", replace_heads!());
-pub(super) const WRITE: &str = concat!(insert_journal!(), ";", settle_actions!(), ";", write_effects!());
+/// The same, and a look at the conversations that the batch says something in.
+pub(super) const BEGIN_REPLACE_AND_LOOK: &str = concat!(
+    "BEGIN IMMEDIATE;",
+    find_kept!(),
+    ";",
+    reserve!(),
+    ";",
+    replace_heads!(),
+    ";",
+    find_forums!("$6"),
+    ";",
+    find_records!("$7", "$8")
+);
 pub(super) const WRITE_AND_COMMIT: &str =
     concat!(insert_journal!(), ";", settle_actions!(), ";", write_effects!(), ";COMMIT");
+pub(super) const WRITE_AND_SAY: &str = concat!(
+    insert_journal!(),
+    ";",
+    settle_actions!(),
+    ";",
+    write_effects!(),
+    ";",
+    say_script!("$7", "$8", "$9", "$10", "$11", "$12")
+);
+pub(super) const WRITE_SAY_AND_COMMIT: &str = concat!(
+    insert_journal!(),
+    ";",
+    settle_actions!(),
+    ";",
+    write_effects!(),
+    ";",
+    say_script!("$7", "$8", "$9", "$10", "$11", "$12"),
+    ";COMMIT"
+);
 pub(super) const GIVE_BACK: &str = "
     UPDATE shards SET seq = shards.seq - (j.value->>1) FROM json_each($1) AS j WHERE shards.shard = j.value->>0";
 

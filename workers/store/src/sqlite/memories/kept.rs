@@ -89,7 +89,11 @@ impl MemoryTail for SqliteStore {
         rows.iter().map(|row| memory(owner, row)).collect()
     }
 
-    async fn waiting(&self, after: Option<&Revision>, limit: usize) -> Result<Vec<KeptMemory>, Failure> {
+    async fn waiting_rows(
+        &self,
+        after: Option<&Revision>,
+        limit: usize,
+    ) -> Result<Vec<Result<KeptMemory, (Revision, Failure)>>, Failure> {
         let rows = place(sqlx::query(WAITING), after).bind(limit as i64);
         let rows = rows.fetch_all(&self.0.readers).await.map_err(failure)?;
         rows.iter().map(kept_memory).collect()
@@ -144,4 +148,51 @@ async fn lighten(connection: &mut SqliteConnection, before_ms: i64, near: usize,
     let lighten = sqlx::query(LIGHTEN).bind(listed.as_str()).bind(near as i64 + 1);
     lighten.execute(&mut *connection).await.map_err(failure)?;
     Ok(rows.len() as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use domain::recall::move_memories;
+    use schemas::limits::MEMORIES_MOVED_MAX;
+    use sqlx::Connection;
+    use sqlx::sqlite::SqliteConnectOptions;
+    use tempfile::TempDir;
+    use testkit::fake::{MemArchive, SimClock};
+
+    use super::*;
+    use crate::OpenOptions;
+
+    #[tokio::test]
+    async fn rows_that_cannot_be_read_keep_no_others_from_moving() {
+        let directory = TempDir::new().expect("a temporary directory");
+        let path = directory.path().join("store.db");
+        let options = OpenOptions { shards: Some(4), create: true, clock: Arc::new(SimClock::new()) };
+        let store = SqliteStore::open(&path, options).await.expect("the store opens");
+        let options = SqliteConnectOptions::new().filename(&path);
+        let mut connection = SqliteConnection::connect_with(&options).await.expect("a connection");
+        // A batch of them, and a good one behind.
+        let fill = "
+            WITH RECURSIVE n (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM n WHERE n < ?1)
+            INSERT INTO memories (namespace, agent_id, id, version, tier, type, significance, metadata, content,
+                content_hash, body_hash, created_at_ms, updated_at_ms)
+            SELECT 'default', 'agent', printf('m%05d', n), 1, 'archival', 'fact', 0.5, iif(n = ?1, '{}', '{'), 'x',
+                zeroblob(32), zeroblob(32), n, n
+            FROM n";
+        let count = MEMORIES_MOVED_MAX as i64 + 1;
+        sqlx::query(fill).bind(count).execute(&mut connection).await.expect("filled");
+        connection.close().await.expect("closed");
+        let archive = MemArchive::default();
+        let moved = move_memories(&store, &archive).await.expect("a walk");
+        assert_eq!((moved.rows, moved.full, moved.left_out), (0, true, MEMORIES_MOVED_MAX));
+        let finding = &moved.findings[0];
+        assert!(finding.starts_with("memory m00001 of default/agent: ") && finding.contains("metadata"), "{finding}");
+        let moved = moved.go_on(&store, &archive).await.expect("moved");
+        assert_eq!((moved.rows, moved.full, moved.left_out), (1, false, 0));
+        let moved = moved.go_on(&store, &archive).await.expect("a walk");
+        assert_eq!((moved.rows, moved.left_out), (0, MEMORIES_MOVED_MAX), "from the beginning");
+        let moved = moved.go_on(&store, &archive).await.expect("a walk");
+        assert_eq!((moved.rows, moved.full, moved.left_out), (0, false, 0), "the good one does not wait any more");
+    }
 }

@@ -6,7 +6,7 @@ use schemas::json::Json;
 use schemas::limits::OPERATION_WAIT_MS_MAX;
 
 use super::super::pack::Pack;
-use crate::talking::Additions;
+use crate::talking::{Additions, Said};
 
 pub(super) fn opened(additions: &Additions<'_>) -> Pack {
     let mut pack = Pack::default();
@@ -47,6 +47,17 @@ pub(super) fn joined(additions: &Additions<'_>) -> Pack {
             row.opt_id(new.agent_id.as_ref().map(|id| id.as_str()));
             row.opt_id(new.session_id.as_ref().map(|id| id.as_str()));
             row.int(joined.opened_at_ms).int(new.joined_at_ms).text(Json::of(new).as_str());
+        });
+    }
+    pack
+}
+
+/// Records that may be in their logs already.
+pub(super) fn records(said: &[Said<'_>]) -> Pack {
+    let mut pack = Pack::default();
+    for one in said {
+        pack.row(|row| {
+            row.id(one.place.0.as_str()).id(one.place.1.as_str()).text(&one.record.id);
         });
     }
     pack

@@ -1,13 +1,114 @@
-//! The statements that add to conversations within a transaction.
+//! The statements that add to conversations within a transaction. Those that belong together are
+//! scripts, as in a commit: there, they are part of longer ones, with other parameters.
 
-pub(super) const FIND_FORUMS: &str = "
-    SELECT c.namespace, c.conversation_id, c.status, c.created_at_ms, c.last_offset FROM json_each(?1) AS j
-    CROSS JOIN conversations AS c ON c.namespace = j.value->>0 AND c.conversation_id = j.value->>1";
+macro_rules! find_forums {
+    ($keys:literal) => {
+        concat!(
+            "SELECT 'forum' AS done, c.namespace, c.conversation_id, c.status, c.created_at_ms, c.last_offset
+            FROM json_each(",
+            $keys,
+            ") AS j
+            CROSS JOIN conversations AS c ON c.namespace = j.value->>0 AND c.conversation_id = j.value->>1"
+        )
+    };
+}
 /// Records that are there, by their place in the list.
-pub(super) const FIND_RECORDS: &str = "
-    SELECT j.key AS place FROM json_each(?1) AS j
-    CROSS JOIN conversation_log AS l ON l.namespace = j.value->>0 AND l.conversation_id = j.value->>1
-        AND l.record_id = cast(substr(?2, j.value->>2, j.value->>3) AS TEXT)";
+macro_rules! find_records {
+    ($rows:literal, $texts:literal) => {
+        concat!(
+            "SELECT 'record' AS done, j.key AS place FROM json_each(",
+            $rows,
+            ") AS j
+            CROSS JOIN conversation_log AS l ON l.namespace = j.value->>0 AND l.conversation_id = j.value->>1
+                AND l.record_id = cast(substr(",
+            $texts,
+            ", j.value->>2, j.value->>3) AS TEXT)"
+        )
+    };
+}
+macro_rules! insert_log {
+    ($rows:literal, $texts:literal) => {
+        concat!(
+            "INSERT INTO conversation_log (namespace, conversation_id, log_offset, kind, turn_id, agent_id,
+                session_id, at_ms, record_id, body)
+            SELECT value->>0, value->>1, value->>2, value->>3, value->>4, value->>5, value->>6, value->>7,
+                cast(substr(",
+            $texts,
+            ", value->>8, value->>9) AS TEXT),
+                cast(substr(",
+            $texts,
+            ", value->>10, value->>11) AS TEXT)
+            FROM json_each(",
+            $rows,
+            ")"
+        )
+    };
+}
+macro_rules! move_ends {
+    ($rows:literal) => {
+        concat!(
+            "UPDATE conversations SET last_offset = j.value->>2, updated_at_ms = max(updated_at_ms, j.value->>3)
+            FROM json_each(",
+            $rows,
+            ") AS j
+            WHERE conversations.namespace = j.value->>0 AND conversations.conversation_id = j.value->>1"
+        )
+    };
+}
+/// Sums end at a bound that leaves room to add up those of all shards.
+macro_rules! spend {
+    ($rows:literal) => {
+        concat!(
+            "INSERT INTO spending (namespace, shard, tokens, cost_nanos, calls)
+            SELECT value->>0, value->>1, value->>2, value->>3, value->>4 FROM json_each(",
+            $rows,
+            ") WHERE true
+            ON CONFLICT (namespace, shard) DO UPDATE SET
+                tokens = min(min(spending.tokens, 8000000000000000) + excluded.tokens, 8000000000000000),
+                cost_nanos = min(min(spending.cost_nanos, 8000000000000000) + excluded.cost_nanos, 8000000000000000),
+                calls = spending.calls + excluded.calls"
+        )
+    };
+}
+/// A turn stays with its session, whoever else uses its id.
+macro_rules! put_turns {
+    ($rows:literal, $texts:literal) => {
+        concat!(
+            "INSERT INTO turns (namespace, turn_id, conversation_id, session_id, status, created_at_ms, body)
+            SELECT value->>0, value->>1, value->>2, value->>3, value->>4, value->>5,
+                cast(substr(",
+            $texts,
+            ", value->>6, value->>7) AS TEXT)
+            FROM json_each(",
+            $rows,
+            ") WHERE true
+            ON CONFLICT (namespace, turn_id) DO UPDATE SET conversation_id = excluded.conversation_id,
+                status = excluded.status, created_at_ms = excluded.created_at_ms, body = excluded.body
+                WHERE turns.session_id = excluded.session_id"
+        )
+    };
+}
+/// What a commit says; see [`SAY`].
+macro_rules! say {
+    ($log:literal, $texts:literal, $ends:literal, $spent:literal, $turns:literal, $turn_texts:literal) => {
+        concat!(
+            insert_log!($log, $texts),
+            ";",
+            move_ends!($ends),
+            ";",
+            spend!($spent),
+            ";",
+            put_turns!($turns, $turn_texts)
+        )
+    };
+}
+pub(in super::super) use {find_forums, find_records, insert_log, move_ends, put_turns, say, spend};
+
+pub(super) const FIND_FORUMS: &str = find_forums!("$1");
+/// Records, the ends of logs, what was spent, turns.
+pub(super) const SAY: &str = say!("$1", "$2", "$3", "$4", "$5", "$6");
+/// What must be known before records are numbered.
+pub(super) const LOOK: &str = concat!(find_forums!("$1"), ";", find_records!("$2", "$3"));
 pub(super) const FIND_SPECS: &str = "
     SELECT c.namespace, c.session_id, c.spec FROM json_each(?1) AS j
     CROSS JOIN session_specs AS c ON c.namespace = j.value->>0 AND c.session_id = j.value->>1";
@@ -34,29 +135,6 @@ pub(super) const JOIN: &str = "
     SELECT value->>0, value->>1, value->>2, value->>3, value->>4, value->>5, value->>6, value->>7,
         cast(substr(?2, value->>8, value->>9) AS TEXT)
     FROM json_each(?1) WHERE true ON CONFLICT DO NOTHING";
-pub(super) const LOG: &str = "
-    INSERT INTO conversation_log (namespace, conversation_id, log_offset, kind, turn_id, agent_id, session_id, at_ms,
-        record_id, body)
-    SELECT value->>0, value->>1, value->>2, value->>3, value->>4, value->>5, value->>6, value->>7,
-        cast(substr(?2, value->>8, value->>9) AS TEXT), cast(substr(?2, value->>10, value->>11) AS TEXT)
-    FROM json_each(?1)";
-pub(super) const MOVE_ENDS: &str = "
-    UPDATE conversations SET last_offset = j.value->>2, updated_at_ms = max(updated_at_ms, j.value->>3)
-    FROM json_each(?1) AS j
-    WHERE conversations.namespace = j.value->>0 AND conversations.conversation_id = j.value->>1";
-pub(super) const SPEND: &str = "
-    INSERT INTO spending (namespace, shard, tokens, cost_nanos, calls)
-    SELECT value->>0, value->>1, value->>2, value->>3, value->>4 FROM json_each(?1) WHERE true
-    ON CONFLICT (namespace, shard) DO UPDATE SET tokens = spending.tokens + excluded.tokens,
-        cost_nanos = spending.cost_nanos + excluded.cost_nanos, calls = spending.calls + excluded.calls";
-pub(super) const PUT_TURNS: &str = "
-    INSERT INTO turns (namespace, turn_id, conversation_id, session_id, status, created_at_ms, body)
-    SELECT value->>0, value->>1, value->>2, value->>3, value->>4, value->>5,
-        cast(substr(?2, value->>6, value->>7) AS TEXT)
-    FROM json_each(?1) WHERE true
-    ON CONFLICT (namespace, turn_id) DO UPDATE SET conversation_id = excluded.conversation_id,
-        session_id = excluded.session_id, status = excluded.status, created_at_ms = excluded.created_at_ms,
-        body = excluded.body";
 /// As `domain::talk::take_state` says.
 pub(super) const PUT_OPERATIONS: &str = "
     INSERT INTO operations (namespace, operation_id, conversation_id, session_id, turn_id, kind, state, attempt,
@@ -79,16 +157,16 @@ pub(super) const END_OPERATIONS: &str = "
 #[cfg(test)]
 pub(in super::super) const SQL: &[(&str, &str)] = &[
     ("talk::find_forums", FIND_FORUMS),
-    ("talk::find_records", FIND_RECORDS),
+    ("talk::find_records", find_records!("$1", "$2")),
     ("talk::find_specs", FIND_SPECS),
     ("talk::find_works", FIND_WORKS),
     ("talk::open", OPEN),
     ("talk::tag", TAG),
     ("talk::join", JOIN),
-    ("talk::log", LOG),
-    ("talk::move_ends", MOVE_ENDS),
-    ("talk::spend", SPEND),
-    ("talk::put_turns", PUT_TURNS),
+    ("talk::log", insert_log!("$1", "$2")),
+    ("talk::move_ends", move_ends!("$1")),
+    ("talk::spend", spend!("$1")),
+    ("talk::put_turns", put_turns!("$1", "$2")),
     ("talk::put_operations", PUT_OPERATIONS),
     ("talk::end_operations", END_OPERATIONS),
 ];

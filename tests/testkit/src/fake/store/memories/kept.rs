@@ -24,14 +24,18 @@ impl MemoryTail for MemStore {
         Ok(live.iter().filter(|rec| ids.contains(&&rec.memory.id)).map(MemoryRec::shown).collect())
     }
 
-    async fn waiting(&self, after: Option<&Revision>, limit: usize) -> Result<Vec<KeptMemory>, Failure> {
+    async fn waiting_rows(
+        &self,
+        after: Option<&Revision>,
+        limit: usize,
+    ) -> Result<Vec<Result<KeptMemory, (Revision, Failure)>>, Failure> {
         let rows = self.rows(after, |row| row.kept_at_ms.is_none());
         let kept = |(at, row): (Revision, Row)| {
             let embedding = row.rec.as_ref().and_then(|rec| rec.embedding.clone());
             let memory = row.rec.map(|rec| rec.memory);
             KeptMemory { owner: at.owner, id: at.id, revision: at.revision, memory, embedding }
         };
-        Ok(rows.into_iter().take(limit).map(kept).collect())
+        Ok(rows.into_iter().take(limit).map(kept).map(Ok).collect())
     }
 
     async fn mark_kept(&self, kept: &[Revision]) -> Result<(), Failure> {
