@@ -107,7 +107,7 @@ impl<S: Sync> FromRequest<S> for JsonBody {
         }
         let value: Value = serde_json::from_slice(&bytes).map_err(|error| {
             let what = "The body is not well-formed JSON";
-            Refused::new(Code::InvalidJson, format!("{what}: {error}."))
+            Refused::new(Code::InvalidJson, format!("{what}: {error}. Send one JSON object, whole and alone."))
         })?;
         if is_too_deep(&value) { Err(fields::too_deep("body").into()) } else { Ok(Self(Some(value))) }
     }
@@ -126,7 +126,7 @@ async fn read(body: Body) -> Result<Bytes, Refused> {
             }
             cause = error.source();
         }
-        Refused::new(Code::InvalidJson, "The body ended early.")
+        Refused::new(Code::InvalidJson, "The body ended early; send it again, whole.")
     })
 }
 

@@ -7,6 +7,7 @@ use schemas::limits::{ACCEPT_BATCH_MAX, GUIDANCE_WAITING_MAX};
 use schemas::session::SessionStatus;
 use serde_json::{Value, json};
 
+use super::docs::assert_documented;
 use super::world::{OPERATE, Reply, World, request};
 
 async fn bulk(world: &World, key: Option<&str>, body: Value) -> Reply {
@@ -117,8 +118,16 @@ async fn guidance_is_refused_where_too_much_of_it_waits_and_only_there() {
         let key = format!("k{n}");
         assert_eq!(bulk(&world, Some(&key), guidance.clone()).await.json()["accepted"], 1, "{n}");
     }
-    let one = world.post("/api/sessions/full/interrupt", json!({"guidance": {"set": 5}})).await;
-    assert_eq!(one.problem(), "too_many_requests");
+    let payload = json!({"guidance": {"set": 5}});
+    let whole = json!({"type": "interrupt", "session_id": "full", "payload": payload});
+    for (operation, path, body) in [
+        ("post /api/sessions/{id}/interrupt", "/api/sessions/full/interrupt", payload),
+        ("post /api/actions", "/api/actions", whole),
+    ] {
+        let one = world.post(path, body).await;
+        assert_eq!((one.status.as_u16(), one.problem().as_str()), (429, "too_many_requests"), "{path}");
+        assert_documented(operation, "too_many_requests");
+    }
 
     let all = json!({"action": "interrupt", "filter": {"agent_id": "a1"}, "payload": {"guidance": {"set": 5}}});
     let answer = bulk(&world, Some("all"), all.clone()).await.json();

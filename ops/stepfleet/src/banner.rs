@@ -1,7 +1,11 @@
 //! What `up` says once it is ready.
 
+use std::ffi::OsStr;
 use std::fmt::Write;
 use std::path::Path;
+
+/// The name of the binary, as it is installed.
+const NAME: &str = "stepfleet";
 
 /// What the banner tells.
 pub struct Banner<'a> {
@@ -9,13 +13,15 @@ pub struct Banner<'a> {
     pub token: &'a str,
     pub token_file: &'a Path,
     pub data_dir: &'a Path,
+    /// What to type in a shell for this very binary.
+    pub program: &'a str,
     /// In words, from the performer.
     pub provider: &'a str,
 }
 
 impl Banner<'_> {
     pub fn text(&self) -> String {
-        let Self { base, token, provider, .. } = self;
+        let Self { base, token, program, provider, .. } = self;
         let mut text = String::new();
         // Writing to a String cannot fail.
         _ = write!(
@@ -36,8 +42,8 @@ A first request, a digest of the text files in a folder:
 
 And one that goes on until it is stopped:
 
-  stepfleet create tell_a_joke --session jokes --state '{{\"subject\":\"cats\"}}'
-  stepfleet tail jokes
+  {program} create tell_a_joke --session jokes --state '{{\"subject\":\"cats\"}}'
+  {program} tail jokes
 
 Ctrl-C stops it; everything goes on where it was at the next start.
 ",
@@ -47,6 +53,26 @@ Ctrl-C stops it; everything goes on where it was at the next start.
         );
         text
     }
+}
+
+/// What to type in a shell for this very binary: its name if that is enough, else its path.
+pub fn program() -> String {
+    match std::env::current_exe() {
+        Ok(own) => called(NAME, &own, &std::env::var_os("PATH").unwrap_or_default()),
+        Err(_) => NAME.to_owned(),
+    }
+}
+
+fn called(name: &str, own: &Path, search: &OsStr) -> String {
+    let found = std::env::split_paths(search).map(|folder| folder.join(name)).find(|file| file.is_file());
+    let is_own = |file: &Path| file.canonicalize().ok() == Some(own.canonicalize().unwrap_or_else(|_| own.into()));
+    if found.is_some_and(|file| is_own(&file)) { name.to_owned() } else { quoted(&own.display().to_string()) }
+}
+
+/// A word of a shell.
+fn quoted(word: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '/' | '.' | '_' | '-' | '+');
+    if word.chars().all(is_plain) { word.to_owned() } else { format!("'{}'", word.replace('\'', r"'\''")) }
 }
 
 #[cfg(test)]
@@ -60,13 +86,30 @@ mod tests {
             token: "sf_x",
             token_file: Path::new("d/token"),
             data_dir: Path::new("d"),
+            program: "/opt/fleet/stepfleet",
             provider: "scripted (built in)",
         };
         let text = banner.text();
-        for part in
-            ["http://127.0.0.1:7070/#token=sf_x", "$(cat d/token)", "\"moniker\":\"digest\"", "scripted (built in)"]
-        {
+        for part in [
+            "http://127.0.0.1:7070/#token=sf_x",
+            "$(cat d/token)",
+            "\"moniker\":\"digest\"",
+            "scripted (built in)",
+            "  /opt/fleet/stepfleet create tell_a_joke --session jokes --state '{\"subject\":\"cats\"}'\n",
+            "  /opt/fleet/stepfleet tail jokes\n",
+        ] {
             assert!(text.contains(part), "{part}");
         }
+    }
+
+    #[test]
+    fn commands_are_told_as_they_can_be_typed() {
+        let own = std::env::current_exe().unwrap();
+        let (folder, name) = (own.parent().unwrap(), own.file_name().unwrap().to_str().unwrap());
+        let path = quoted(&own.display().to_string());
+        assert_eq!(called(name, &own, folder.as_os_str()), name);
+        assert_eq!(called(name, &own, OsStr::new("/nowhere")), path);
+        assert_eq!(called("sh", &own, OsStr::new("/nowhere:/bin")), path, "that is another file");
+        assert_eq!(quoted("/my fleet's/stepfleet"), r"'/my fleet'\''s/stepfleet'");
     }
 }

@@ -69,6 +69,15 @@ impl Client {
         self.answer(self.request(Method::POST, path).json(body)).await
     }
 
+    /// The same under a key, if there is one: sending it again with that key changes nothing.
+    pub async fn post_under<T: DeserializeOwned>(&self, path: &str, key: Option<&str>, body: &Value) -> Result<T> {
+        let mut request = self.request(Method::POST, path).json(body);
+        if let Some(key) = key {
+            request = request.header("idempotency-key", key);
+        }
+        self.answer(request).await
+    }
+
     /// An answer whose body is read piece by piece.
     pub async fn stream(&self, path: &str, last_event: u64) -> Result<Response> {
         let request =

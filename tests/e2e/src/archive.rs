@@ -22,7 +22,7 @@ async fn a_step_is_in_lancedb_within_three_seconds_of_its_commit() {
     for session in &names {
         fleet.create(session, json!({ "moniker": "echo" })).await;
         for n in 1..STEPS {
-            fleet.tell(session, "input", json!({ "text": format!("{n}") })).await;
+            fleet.tell(session, "input", json!({ "text": n.to_string() })).await;
         }
         fleet.wait_steps(session, STEPS - 1).await;
         // Before the commit, and so a little too early.

@@ -97,7 +97,7 @@ async fn taken(fleet: &Harness) -> usize {
 fn check_order(steps: &[Value]) {
     assert_chain(steps);
     assert_eq!(steps.len(), INPUTS);
-    let mut next = [0; CLIENTS];
+    let mut next = [0_usize; CLIENTS];
     for step in steps {
         let (client, number) = step["text"].as_str().and_then(|text| text.split_once('/')).expect("a text of ours");
         let (client, number): (usize, usize) = (client.parse().expect("a client"), number.parse().expect("a number"));

@@ -1,12 +1,13 @@
 //! A machine that does not cooperate: the error is clear, and nothing is lost.
 
+mod disk;
+
 use std::path::Path;
-use std::process::{Command, Stdio};
 
 use serde_json::json;
 use tempfile::TempDir;
 
-use crate::harness::{Harness, assert_chain, command, run, wait};
+use crate::harness::{Harness, command, run, wait};
 
 /// Runs `up` where it must fail; returns what it said.
 async fn refused(cwd: &Path, data_dir: &Path) -> String {
@@ -87,84 +88,4 @@ async fn every_problem_of_the_configuration_is_told_before_anything_starts() {
         assert!(error.contains(part), "{part}: {error}");
     }
     assert!(!data.exists());
-}
-
-#[tokio::test]
-async fn a_full_disk_refuses_and_loses_nothing() {
-    // As root, a file system of its own that really fills up; otherwise there is no such disk here.
-    // Much larger than the store's log (16 MiB) and file: what is given back later has to be room for both.
-    let Some(disk) = SmallDisk::mount(96) else {
-        println!("not root, or no tmpfs: the full disk is tested where tests run as root");
-        return;
-    };
-    let data = disk.path().join("data");
-    let mut fleet = Harness::start_on(TempDir::new().unwrap(), data, &[]).await;
-    fleet.create("full", json!({ "moniker": "echo" })).await;
-    let ballast = disk.path().join("ballast");
-    let text = "x".repeat(64 << 10);
-    let mut accepted = 0;
-    // Inputs until there is no room; the ballast takes what the fleet leaves.
-    let refusal = loop {
-        let answer = fleet
-            .post("/api/actions", &json!({ "type": "input", "session_id": "full", "payload": { "text": text } }))
-            .await;
-        if !answer.status.is_success() {
-            break answer;
-        }
-        accepted += 1;
-        fill(&ballast);
-        assert!(accepted < 2_000, "the disk does not fill up");
-    };
-    assert_eq!((refusal.status.as_u16(), &refusal.body["code"]), (507, &json!("storage_full")), "{}", refusal.body);
-    std::fs::remove_file(&ballast).unwrap();
-    wait("there is room again", || async {
-        let answer = fleet
-            .post("/api/actions", &json!({ "type": "input", "session_id": "full", "payload": { "text": "last" } }))
-            .await;
-        answer.status.is_success().then_some(())
-    })
-    .await;
-    let steps = fleet.wait_steps("full", accepted + 1).await;
-    assert_chain(&steps);
-    assert_eq!(steps.len(), accepted + 1, "what was accepted came out, what was refused did not");
-    assert_eq!(steps.last().unwrap()["text"], "last");
-    fleet.kill();
-}
-
-/// Takes the rest of the disk but for about a megabyte.
-fn fill(ballast: &Path) {
-    let space = Command::new("df").args(["--output=avail", "-k"]).arg(ballast.parent().unwrap()).output().unwrap();
-    let text = String::from_utf8_lossy(&space.stdout);
-    let free: u64 = text.lines().nth(1).and_then(|line| line.trim().parse().ok()).unwrap_or(0);
-    let have = std::fs::metadata(ballast).map_or(0, |meta| meta.len());
-    if free > 2_048 {
-        let size = have + (free - 1_024) * 1_024;
-        Command::new("fallocate").arg("-l").arg(size.to_string()).arg(ballast).status().unwrap();
-    }
-}
-
-/// A tmpfs of a few megabytes.
-struct SmallDisk(TempDir);
-
-impl SmallDisk {
-    fn mount(megabytes: u32) -> Option<Self> {
-        let dir = TempDir::new().unwrap();
-        let size = format!("size={megabytes}m");
-        let status = Command::new("mount")
-            .args(["-t", "tmpfs", "-o", &size, "tmpfs"])
-            .arg(dir.path())
-            .stderr(Stdio::null())
-            .status();
-        status.is_ok_and(|status| status.success()).then_some(Self(dir))
-    }
-
-    fn path(&self) -> &Path {
-        self.0.path()
-    }
-}
-
-impl Drop for SmallDisk {
-    fn drop(&mut self) {
-        drop(Command::new("umount").arg("-l").arg(self.0.path()).status());
-    }
 }

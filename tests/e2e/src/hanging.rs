@@ -63,8 +63,10 @@ async fn check_history(fleet: &Harness) {
     let (ok, out, err) = fleet.cli(&["tail", "hangs", "--json"]).await;
     assert!(ok, "{err}");
     let events: Vec<Value> = out.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
-    let told: Vec<&str> =
-        events.iter().map(|event| event["data"]["status"].as_str().or(event["type"].as_str()).expect("a type")).collect();
+    let told: Vec<&str> = events
+        .iter()
+        .map(|event| event["data"]["status"].as_str().or(event["type"].as_str()).expect("a type"))
+        .collect();
     assert_eq!(told, ["created", "running", "step", "step", "step", "stopping", "stopped", "end"], "{out}");
     let offsets: Vec<u64> = events.iter().map(|event| event["offset"].as_u64().expect("an offset")).collect();
     assert_eq!(offsets, [1, 2, 3, 4, 5, 6, 7, 7], "{out}");
@@ -106,12 +108,21 @@ async fn serve() -> (String, Arc<Seen>) {
 
 /// Takes one frame and sends the next one, on a connection that ends with it.
 async fn answer(stream: &mut TcpStream, number: usize) -> std::io::Result<()> {
-    let mut request = BufReader::new(&mut *stream);
+    let frame = read_frame(stream).await?;
+    let next = format!("call/{number}");
+    let out = json!({ "step": frame["step"], "next_step": next, "state": { "calls": number }, "done": false });
+    let text = out.to_string();
+    let head = "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\nconnection: close\r\n";
+    stream.write_all(format!("{head}content-length: {}\r\n\r\n{text}", text.len()).as_bytes()).await
+}
+
+async fn read_frame(stream: &mut TcpStream) -> std::io::Result<Value> {
+    let mut request = BufReader::new(stream);
     let (mut length, mut line) = (0, String::new());
     while line != "\r\n" {
         line.clear();
         if request.read_line(&mut line).await? == 0 {
-            return Ok(());
+            return Err(std::io::ErrorKind::UnexpectedEof.into());
         }
         if let Some((name, value)) = line.split_once(':')
             && name.eq_ignore_ascii_case("content-length")
@@ -121,10 +132,5 @@ async fn answer(stream: &mut TcpStream, number: usize) -> std::io::Result<()> {
     }
     let mut body = vec![0; length];
     request.read_exact(&mut body).await?;
-    let frame: Value = serde_json::from_slice(&body).expect("a frame");
-    let next = format!("call/{number}");
-    let out = json!({ "step": frame["step"], "next_step": next, "state": { "calls": number }, "done": false });
-    let text = out.to_string();
-    let head = "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\nconnection: close\r\n";
-    stream.write_all(format!("{head}content-length: {}\r\n\r\n{text}", text.len()).as_bytes()).await
+    Ok(serde_json::from_slice(&body).expect("a frame"))
 }

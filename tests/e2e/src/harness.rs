@@ -19,6 +19,8 @@ const PAGE: usize = schemas::limits::PAGE_MAX;
 /// How much of the log a failed test shows.
 const LOG_LINES_SHOWN: usize = 30;
 const POLL: Duration = Duration::from_millis(10);
+/// An answer of `/health` may be nearly as old.
+const HEALTH_KEPT: Duration = Duration::from_millis(600);
 
 /// A fleet under test. Killed when dropped.
 pub struct Harness {
@@ -269,8 +271,9 @@ impl Harness {
         .await
     }
 
-    /// Waits until LanceDB has everything.
+    /// Waits until LanceDB has everything that was committed before.
     pub async fn wait_archived(&self) {
+        tokio::time::sleep(HEALTH_KEPT).await;
         wait("everything is archived", || async {
             let health = self.get("/health").await;
             (health["journal_lag_rows"] == 0 && health["pending_actions"] == 0).then_some(())

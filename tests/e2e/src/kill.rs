@@ -43,7 +43,9 @@ async fn fifty_kills_lose_nothing_and_repeat_nothing() {
     fleet.wait_archived().await;
     let (ok, out, err) = fleet.cli(&["doctor", "--verify-history"]).await;
     assert!(ok, "{out}{err}");
-    outside::assert_gapless(&fleet.data_dir.join("history")).await;
+    let sessions: Vec<&str> = clients.iter().map(|client| client.session.as_str()).collect();
+    let committed = outside::committed(&fleet, &sessions).await;
+    outside::assert_gapless(&fleet.data_dir.join("history"), &committed).await;
     let total: usize = clients.iter().map(|client| client.sent.len()).sum();
     assert!(total > CYCLES, "{total} actions are no load");
     println!("{CYCLES} kills, {total} actions");
@@ -62,8 +64,11 @@ async fn settle(fleet: &Harness, clients: &mut [Client]) {
 }
 
 async fn check(fleet: &Harness, client: &Client) {
+    wait("the session ended", || async { (fleet.status(&client.session).await == "stopped").then_some(()) }).await;
     let steps = fleet.steps(&client.session).await;
     assert_chain(&steps);
+    let committed = outside::committed(fleet, &[client.session.as_str()]).await;
+    assert_eq!(committed[&client.session], steps.len() as u64, "steps of {}, registry and history", client.session);
     let accepted: &[Sent] = &client.sent;
     for sent in accepted {
         let row = fleet.get(&format!("/api/actions/{}", sent.id)).await;
@@ -87,5 +92,4 @@ async fn check(fleet: &Harness, client: &Client) {
         .map(|sent| sent.body["payload"]["guidance"].clone())
         .collect();
     assert_eq!(guided, given, "each guidance of {} is on one step, in order", client.session);
-    wait("the session ended", || async { (fleet.status(&client.session).await == "stopped").then_some(()) }).await;
 }

@@ -1,8 +1,13 @@
 //! The real binary, from outside: started, used, killed, stopped, restarted.
 
+mod archive;
+mod backlog;
+mod cli;
 mod console;
+mod digest;
 mod doctor;
 mod faults;
+mod hanging;
 mod harness;
 mod ingress;
 mod kill;
@@ -12,3 +17,4 @@ mod scenario;
 mod services;
 mod talk;
 mod traces;
+mod urgent;

@@ -61,7 +61,7 @@ pub async fn send(client: &Client, out: Output, whom: &Whom, verb: &str, payload
 /// Sends one action to each session that fits.
 ///
 /// # Errors
-/// The fleet refuses.
+/// A flag is given that is for one action, or the fleet refuses.
 pub async fn send_many(
     client: &Client,
     out: Output,
@@ -70,6 +70,10 @@ pub async fn send_many(
     verb: &str,
     payload: Value,
 ) -> Result<()> {
+    // Each of many actions is recorded as that of the token.
+    if whom.actor.is_some() {
+        bail!("--actor is for one session and does not go with --all; leave one of the two out");
+    }
     let mut filter = json!({});
     if let Some(agent) = &whom.agent {
         filter["agent_id"] = json!(agent);
@@ -81,7 +85,7 @@ pub async fn send_many(
         filter["status"] = json!(many.status);
     }
     let body = json!({ "action": verb, "filter": filter, "payload": payload });
-    let answer: BulkAnswer = client.post("/api/sessions/bulk", &body).await?;
+    let answer: BulkAnswer = client.post_under("/api/sessions/bulk", whom.action_id.as_deref(), &body).await?;
     out.show(&answer, |answer| {
         let mut rows = table(&["matched", "accepted", "refused"]);
         rows.add_row([answer.matched, answer.accepted, answer.refused.len() as u64]);
@@ -108,4 +112,43 @@ pub fn parse_json(text: &str) -> Result<Value> {
 /// `{reason}` if there is one.
 pub fn reason(reason: Option<&String>) -> Value {
     reason.map_or_else(|| json!({}), |reason| json!({ "reason": reason }))
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    use tokio::net::TcpListener;
+
+    use super::*;
+
+    fn whom(action_id: Option<&str>, actor: Option<&str>) -> Whom {
+        let text = |given: Option<&str>| given.map(str::to_owned);
+        Whom { session: None, agent: Some("ana".into()), action_id: text(action_id), actor: text(actor) }
+    }
+
+    async fn pause_all(base: &str, whom: &Whom) -> Result<()> {
+        let many = Many { all: true, moniker: None, status: Vec::new() };
+        let client = Client::new(base, "sf_x").unwrap();
+        send_many(&client, Output { json: true }, whom, &many, "pause", json!({})).await
+    }
+
+    #[tokio::test]
+    async fn the_id_is_the_key_of_the_whole_and_the_actor_is_refused() {
+        let told = pause_all("http://127.0.0.1:9", &whom(None, Some("ben"))).await.unwrap_err().to_string();
+        assert!(told.contains("--actor") && told.contains("--all"), "{told}");
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let base = format!("http://{}", listener.local_addr().unwrap());
+        let heard = tokio::spawn(async move {
+            let (mut socket, _) = listener.accept().await.unwrap();
+            let mut request = [0; 4096];
+            let read = socket.read(&mut request).await.unwrap();
+            let body = r#"{"matched":0,"accepted":0,"refused":[]}"#;
+            let length = body.len();
+            let answer = format!("HTTP/1.1 200 OK\r\ncontent-length: {length}\r\nconnection: close\r\n\r\n{body}");
+            socket.write_all(answer.as_bytes()).await.unwrap();
+            String::from_utf8_lossy(&request[..read]).to_ascii_lowercase()
+        });
+        pause_all(&base, &whom(Some("deploy-7"), None)).await.unwrap();
+        assert!(heard.await.unwrap().contains("\r\nidempotency-key: deploy-7\r\n"));
+    }
 }

@@ -5,7 +5,7 @@ use clap::Args;
 use schemas::api::StepPage;
 
 use crate::client::Client;
-use crate::output::{Output, cell, or_dash, table};
+use crate::output::{Output, cell, or_dash, print, table};
 
 /// Lists steps of a session or of an agent.
 #[derive(Debug, Args)]
@@ -36,6 +36,9 @@ pub struct Steps {
     /// asc or desc
     #[arg(long)]
     order: Option<String>,
+    /// Where the page before ended
+    #[arg(long)]
+    cursor: Option<String>,
 }
 
 impl Steps {
@@ -55,6 +58,7 @@ impl Steps {
             ("latest", self.latest.then(|| "true".into())),
             ("limit", self.limit.map(|limit| limit.to_string())),
             ("order", self.order),
+            ("cursor", self.cursor),
         ];
         let query: Vec<(&str, String)> = filters.into_iter().filter_map(|(name, value)| Some((name, value?))).collect();
         let page: StepPage = client.get("/api/agent-steps", &query).await?;
@@ -73,6 +77,30 @@ impl Steps {
                 ]);
             }
             rows
-        })
+        })?;
+        // Not a row: a column as wide as a cursor would squeeze the others.
+        match more(&page).filter(|_| !out.json) {
+            Some(line) => print(&line),
+            None => Ok(()),
+        }
+    }
+}
+
+/// What to say below a page that is not the last one.
+fn more(page: &StepPage) -> Option<String> {
+    let cursor = page.next_cursor.as_ref()?;
+    Some(format!("more: the same with --cursor {cursor}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_page_says_whether_there_are_more() {
+        let page = |next_cursor| StepPage { items: Vec::new(), next_cursor };
+        assert_eq!(more(&page(None)), None);
+        let told = more(&page(Some("1~1795380852249~s1".to_owned())));
+        assert_eq!(told.as_deref(), Some("more: the same with --cursor 1~1795380852249~s1"));
     }
 }

@@ -29,17 +29,17 @@ impl Tail {
     pub async fn run(self, client: &Client, out: Output) -> Result<()> {
         let path = format!("/api/sessions/{}/events", self.session);
         let mut cursor = self.after;
-        let mut failures = 0;
+        let (mut was_connected, mut failures) = (false, 0);
         loop {
             // The first refusal counts (no such session, no permission); later ones may be a restart.
             match client.stream(&path, cursor).await {
                 Ok(response) => {
-                    failures = 0;
+                    (was_connected, failures) = (true, 0);
                     if follow(response, &mut cursor, out).await? {
                         return Ok(());
                     }
                 }
-                Err(error) if cursor == self.after || failures == RETRIES_MAX => return Err(error),
+                Err(error) if !was_connected || failures == RETRIES_MAX => return Err(error),
                 Err(_) => failures += 1,
             }
             tokio::time::sleep(RETRY).await;
@@ -81,4 +81,48 @@ fn print(event: &StreamEvent, raw: &str, out: Output) -> Result<()> {
     let kind =
         serde_json::to_value(event.kind).ok().and_then(|kind| kind.as_str().map(str::to_owned)).unwrap_or_default();
     output::print(&format!("{:>6}  {}  {kind:<8} {what}", event.offset, event.at))
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    use tokio::net::TcpListener;
+
+    use super::*;
+
+    const HEAD: &str = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n";
+    const END: &str = r#"{"offset":4,"type":"end","session_id":"s1","at":"2026-01-31T12:00:00Z"}"#;
+
+    /// A fleet that answers each connection in turn and then closes it; an empty answer is none.
+    async fn fleet(answers: Vec<String>) -> Client {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let base = format!("http://{}", listener.local_addr().unwrap());
+        tokio::spawn(async move {
+            for answer in answers {
+                let (mut socket, _) = listener.accept().await.unwrap();
+                let mut request = [0; 4096];
+                let read = socket.read(&mut request).await.unwrap();
+                assert!(request[..read].starts_with(b"GET /api/sessions/s1/events "));
+                socket.write_all(answer.as_bytes()).await.unwrap();
+            }
+        });
+        Client::new(&base, "sf_x").unwrap()
+    }
+
+    async fn tail(client: &Client) -> Result<()> {
+        Tail { session: "s1".into(), after: 0 }.run(client, Output { json: true }).await
+    }
+
+    #[tokio::test]
+    async fn a_restart_is_waited_out_even_if_nothing_was_told_before() {
+        let quiet = format!("{HEAD}: nothing new\n\n");
+        let client = fleet(vec![quiet, String::new(), format!("{HEAD}data: {END}\n\n")]).await;
+        tail(&client).await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn a_fleet_that_was_never_there_is_not_waited_for() {
+        let client = fleet(vec![String::new()]).await;
+        assert!(tail(&client).await.is_err());
+    }
 }

@@ -13,7 +13,7 @@ use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
 use super::process;
-use crate::banner::Banner;
+use crate::banner::{self, Banner};
 use crate::datadir_files::{ADDRESS_FILE, TOKEN_FILE, write_private};
 use crate::fleet::{Fleet, Part, Roles};
 use crate::tokens;
@@ -79,6 +79,7 @@ impl Up {
             token: &token,
             token_file: &token_file,
             data_dir: dir.path(),
+            program: &banner::program(),
             provider: &fleet.provider(),
         };
         println!("{}", banner.text());
