@@ -72,15 +72,8 @@ impl Marks {
         }
     }
 
-    /// Per shard the lowest of all; a shard that one does not know is not in the result.
-    pub fn lowest(all: &[&Self]) -> Watermarks {
-        let Some((first, rest)) = all.split_first() else { return Watermarks::new() };
-        let lowest = |(shard, seq): (&Shard, &u64)| {
-            rest.iter()
-                .try_fold(*seq, |low, marks| marks.0.get(shard).map(|seq| low.min(*seq)))
-                .map(|seq| (*shard, seq))
-        };
-        first.0.iter().filter_map(lowest).collect()
+    pub fn into_watermarks(self) -> Watermarks {
+        self.0
     }
 
     pub fn properties(&self) -> Arc<HashMap<String, String>> {
@@ -129,9 +122,8 @@ mod tests {
     }
 
     #[test]
-    fn the_lowest_counts_and_marks_only_grow() {
+    fn marks_only_grow() {
         let (a, b) = (marks(&[(0, 7), (1, 3), (2, 1)]), marks(&[(0, 5), (1, 9)]));
-        assert_eq!(Marks::lowest(&[&a, &b]), marks(&[(0, 5), (1, 3)]).0);
         let mut both = a.clone();
         both.merge(&b);
         assert_eq!(both, marks(&[(0, 7), (1, 9), (2, 1)]));

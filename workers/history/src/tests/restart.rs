@@ -32,7 +32,7 @@ async fn a_crash_between_the_tables_is_repaired_by_the_repeat() {
     }
     drop(archive);
     let archive = open(&dir, OpenOptions::default()).await;
-    assert_eq!(archive.watermarks().await.expect("a read"), [(schemas::id::Shard(0), 5)].into(), "the lowest");
+    assert_eq!(archive.watermarks().await.expect("a read"), [(schemas::id::Shard(0), 5)].into(), "the last table's");
     append(&archive, &rows[5..]).await;
     assert_eq!(iterations(&steps_of(&archive, &a1).await), (0..8).collect::<Vec<_>>());
     assert_eq!(archive.events(&a1, 0, 100).await.expect("a read").len(), 2);

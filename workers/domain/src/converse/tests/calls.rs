@@ -256,7 +256,7 @@ fn deeper_than_the_budget_a_person_is_asked() {
 }
 
 /// A reply that costs so many tokens and calls a tool.
-fn spend(talk: &mut Bench, tokens: u64) {
+pub(super) fn spend(talk: &mut Bench, tokens: u64) {
     let mut reply = talk.blank();
     let usage = Usage { input_tokens: tokens, total_tokens: tokens, ..Usage::default() };
     let record = json!({"id": "r", "conversation_id": "c", "turn_id": "t", "provider": "p", "model": "m",

@@ -37,11 +37,11 @@ fn a_person_is_not_answered_for_by_the_id_of_the_call() {
 #[test]
 fn a_budget_is_not_raised_by_a_name() {
     let mut talk = Bench::new(json!({})).with_tool("look", json!({}));
-    talk.limits.budgets.max_tokens_per_turn = Some(1);
-    talk.say("look");
+    talk.limits.budgets.max_tokens_per_turn = Some(100);
+    talk.say("dig");
     talk.assemble();
-    talk.reply("", &[("c1", "look", json!({}))]);
-    talk.result("in-1.1.0", json!("seen"));
+    super::calls::spend(&mut talk, 150);
+    talk.result("in-1.1.0", json!("found"));
     assert_eq!(talk.turn(0).phase, TurnPhase::WaitingApproval);
     let ask = talk.operations.last().unwrap().tool_call_id.clone();
     assert!(is_refused(&talk.called(&ask, json!({"approved": true}))));
