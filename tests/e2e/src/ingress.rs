@@ -17,7 +17,7 @@ async fn the_example_of_the_readme_is_taken() {
     let readme = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).expect("the workspace").join("README.md");
     let readme = std::fs::read_to_string(readme).expect("the README");
     let blocks = readme.split("```python\n").skip(1).filter_map(|rest| rest.split("```").next());
-    let examples: Vec<&str> = blocks.filter(|block| block.contains("import pika")).collect();
+    let examples: Vec<&str> = blocks.filter(|block| block.contains("pika.BlockingConnection")).collect();
     let [example] = examples[..] else { panic!("one example, not {}", examples.len()) };
     assert!(example.contains(SHOWN), "the example names a broker");
     let program = example.replace(SHOWN, fleet.setting("STEPFLEET_AMQP_URL").expect("a broker"));

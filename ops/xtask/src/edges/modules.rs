@@ -41,7 +41,7 @@ fn check_text(path: &str, text: &str) -> Vec<String> {
         .filter_map(|(number, line)| {
             let what = if line.contains("::ports::") || line.contains("::ports;") {
                 "uses a port"
-            } else if line.contains("async fn") || line.contains(".await") {
+            } else if line.contains("async fn") || awaits(line) {
                 "is asynchronous"
             } else if line.contains("SystemTime") || line.contains("Instant::now") {
                 "reads a clock"
@@ -51,6 +51,11 @@ fn check_text(path: &str, text: &str) -> Vec<String> {
             Some(format!("domain/{path}:{}: a decision module {what}", number + 1))
         })
         .collect()
+}
+
+/// `.await`, and not a method whose name begins like it.
+fn awaits(line: &str) -> bool {
+    line.split(".await").skip(1).any(|rest| !rest.starts_with(|c: char| c.is_alphanumeric() || c == '_'))
 }
 
 #[cfg(test)]
