@@ -5,7 +5,7 @@ use serde_json::json;
 use crate::harness::{Harness, wait};
 
 #[tokio::test]
-async fn s47_a_worker_without_shards_to_own_is_idle_and_unharmed() {
+async fn s47_the_smallest_division_works() {
     // One shard and one worker: everything of the fleet works on the smallest division.
     let fleet = Harness::start_with(&["--shards", "1"]).await;
     fleet.create("s47", json!({ "moniker": "count", "config": { "until": 3 } })).await;
