@@ -29,32 +29,31 @@ apt_get() {
     as_root env DEBIAN_FRONTEND=noninteractive apt-get -o DPkg::Lock::Timeout=300 -qq "$@"
 }
 
-# need <command to look for> <Debian package>...
-need() {
-    local command="$1"
-    shift
-    command -v "$command" >/dev/null && return 0
-    say "installing $* ($command is missing)"
-    if command -v apt-get >/dev/null; then
-        if apt_get install -y --no-install-recommends "$@" >/dev/null 2>&1; then
-            return 0
-        fi
-        # A fresh machine has no package lists yet.
-        if apt_get update >/dev/null 2>&1 &&
-            apt_get install -y --no-install-recommends "$@" >/dev/null; then
-            return 0
-        fi
-    fi
-    die "$command is missing and cannot be installed from here; install it (Debian: apt-get install $*) and run this again"
+# install_packages <Debian package>...
+install_packages() {
+    command -v apt-get >/dev/null || return 1
+    apt_get install -y --no-install-recommends "$@" >/dev/null 2>&1 && return 0
+    # A fresh machine has no package lists yet.
+    apt_get update >/dev/null 2>&1 && apt_get install -y --no-install-recommends "$@" >/dev/null
 }
 
-# A foreign client of the broker: Python's, with the library as Debian has it.
-need_pika() {
-    has_pika || install_pika || { apt_get update >/dev/null 2>&1 && install_pika; } || true
-    has_pika || die "pika is missing for /usr/bin/python3; install it (Debian: apt-get install python3-pika)"
+# need_if <check> <Debian package>...: installs the packages unless the check holds.
+need_if() {
+    local check="$1"
+    shift
+    eval "$check" >/dev/null 2>&1 && return 0
+    say "installing $*"
+    install_packages "$@" || true
+    hash -r
+    eval "$check" >/dev/null 2>&1 ||
+        die "this needs $*, and cannot install it from here; install it (Debian: apt-get install $*) and run this again"
 }
-has_pika() { /usr/bin/python3 -c 'import pika' 2>/dev/null; }
-install_pika() { apt_get install -y --no-install-recommends python3 python3-pika >/dev/null 2>&1; }
+
+# need <command to look for> <Debian package>...
+need() { need_if "command -v $1" "${@:2}"; }
+
+# A foreign client of the broker: Python's, with the library as Debian has it.
+need_pika() { need_if "/usr/bin/python3 -c 'import pika'" python3 python3-pika; }
 
 need_rust() {
     command -v cargo >/dev/null || PATH="$HOME/.cargo/bin:$PATH"
@@ -64,6 +63,7 @@ need_rust() {
 need_build_tools() {
     need_rust
     need cc gcc libc6-dev
-    # The file formats of LanceDB are compiled from .proto files.
-    need protoc protobuf-compiler
+    # The file formats of LanceDB are compiled from .proto files; some of those they import come apart from
+    # the compiler.
+    need_if "protoc -o /dev/null google/protobuf/empty.proto" protobuf-compiler libprotobuf-dev
 }
