@@ -10,7 +10,7 @@ use domain::ports::{ConversationKey, News, Post, Posted, TurnQuery, Verdict};
 use domain::read;
 use host::trace;
 use schemas::action::{ActionType, Lane};
-use schemas::conversation::{Busy, Message, PostAnswer, TurnStatus};
+use schemas::conversation::{Busy, Message, Participant, PostAnswer, TurnStatus};
 use schemas::id::{ConversationId, MessageId, SessionKey};
 use schemas::problem::{Code, Problem};
 use schemas::session::SessionStatus;
@@ -44,13 +44,15 @@ pub async fn post(
         now_ms: gateway.clock.now_ms(),
     };
     let post = post::parse(body, context)?;
-    let row = conversations::row(gateway, &post.namespace, &post.conversation_id).await?;
+    let (namespace, id) = (&post.namespace, &post.conversation_id);
+    let participants = async { Ok(gateway.conversations.participants(namespace, id).await?) };
+    let (row, participants) = tokio::try_join!(conversations::row(gateway, namespace, id), participants)?;
     let open = change::open(&row);
     if open.is_err() && !is_repeat(gateway, &post, &fresh).await? {
         open?;
     }
     let mut standing = Vec::new();
-    for one in chosen(gateway, &post).await? {
+    for one in chosen(gateway, &post, &participants).await? {
         let how = stands(gateway, &post, &one).await?;
         standing.push((one, how));
     }
@@ -70,13 +72,12 @@ pub async fn post(
 }
 
 /// The agents that are to answer.
-async fn chosen(gateway: &Gateway, post: &NewPost) -> Answer<Vec<Addressee>> {
-    let participants = gateway.conversations.participants(&post.namespace, &post.conversation_id).await?;
+async fn chosen(gateway: &Gateway, post: &NewPost, participants: &[Participant]) -> Answer<Vec<Addressee>> {
     let replied_to = match &post.message.reply_to_message_id {
         None => None,
         Some(id) => Some(replied_to(gateway, post, id).await?),
     };
-    Ok(addressees(&post.to, replied_to.as_ref(), &participants)?)
+    Ok(addressees(&post.to, replied_to.as_ref(), participants)?)
 }
 
 async fn replied_to(gateway: &Gateway, post: &NewPost, id: &MessageId) -> Answer<Message> {
@@ -122,12 +123,13 @@ async fn is_busy(gateway: &Gateway, post: &NewPost, key: &SessionKey) -> Answer<
         descending: false,
         limit: 1,
     };
-    if !gateway.conversations.turns(&active).await?.is_empty() {
-        return Ok(true);
-    }
+    let (active, waiting) = tokio::try_join!(
+        gateway.conversations.turns(&active),
+        gateway.ledger.pending(key, Lane::Work, 0, PENDING_MAX),
+    )?;
     let own = ids::delivery(&post.namespace, &post.conversation_id, &post.message.message_id, &key.session_id);
-    let waiting = gateway.ledger.pending(key, Lane::Work, 0, PENDING_MAX).await?;
-    Ok(waiting.actions.iter().any(|action| action.kind == ActionType::Input && action.action_id != own))
+    let waits = waiting.actions.iter().any(|action| action.kind == ActionType::Input && action.action_id != own);
+    Ok(waits || !active.is_empty())
 }
 
 async fn write(gateway: &Gateway, post: NewPost, deliveries: Vec<Delivery>) -> Answer<PostAnswer> {

@@ -82,11 +82,13 @@ TABLE conversations WITH (fillfactor=80, autovacuum_vacuum_scale_factor=0.05)
   subject_id text COLLATE "C"
   last_offset bigint NOT NULL
   body text NOT NULL
+  unarchived_from bigint
   CHECK ((last_offset >= 0))
   PRIMARY KEY (namespace, conversation_id)
   CREATE INDEX conversations_listed ON conversations USING btree (namespace, created_at_ms DESC, conversation_id DESC) WHERE (visibility = 'listed'::text)
   CREATE INDEX conversations_newest ON conversations USING btree (namespace, created_at_ms DESC, conversation_id DESC)
   CREATE INDEX conversations_of_subject ON conversations USING btree (namespace, subject_id, created_at_ms DESC, conversation_id DESC) WHERE (subject_id IS NOT NULL)
+  CREATE INDEX conversations_unarchived ON conversations USING btree (namespace, conversation_id) WHERE (unarchived_from IS NOT NULL)
 TABLE definition_versions
   namespace text COLLATE "C" NOT NULL
   kind text COLLATE "C" NOT NULL

@@ -79,7 +79,7 @@ CREATE TABLE conversations (
     created_by      TEXT    NOT NULL,
     subject_id      TEXT,
     last_offset     INTEGER NOT NULL CHECK (last_offset >= 0),
-    body            TEXT    NOT NULL,
+    body            TEXT    NOT NULL, unarchived_from INTEGER,
     PRIMARY KEY (namespace, conversation_id)
 ) STRICT;
 
@@ -282,6 +282,9 @@ CREATE INDEX conversations_newest ON conversations (namespace, created_at_ms DES
 
 CREATE INDEX conversations_of_subject
     ON conversations (namespace, subject_id, created_at_ms DESC, conversation_id DESC) WHERE subject_id IS NOT NULL;
+
+CREATE UNIQUE INDEX conversations_unarchived ON conversations (namespace, conversation_id)
+    WHERE unarchived_from IS NOT NULL;
 
 CREATE INDEX effects_settled ON effects (settled_at_ms) WHERE settled_at_ms IS NOT NULL;
 

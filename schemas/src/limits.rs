@@ -169,6 +169,8 @@ pub const TOOL_RESULT_BYTES_MAX: usize = 768 << 10;
 const _: () = assert!(TOOL_RESULT_BYTES_MAX + (16 << 10) <= ACTION_BYTES_MAX);
 /// The part of the history that a tool is given, if it asks for it.
 pub const TOOL_MESSAGES_BYTES_MAX: usize = 256 << 10;
+/// Definitions of the tools that a program is given along.
+pub const TOOLBOX_BYTES_MAX: usize = 256 << 10;
 /// What an action over HTTP may answer, and an MCP server in one message.
 pub const TOOL_ANSWER_BYTES_MAX: usize = 4 << 20;
 /// Text that templates of one action may become.
@@ -178,6 +180,8 @@ pub const CODE_BYTES_MAX: usize = 51_200;
 pub const CODE_OUTPUT_BYTES_MAX: usize = 1 << 20;
 pub const CODE_MS_MAX: u64 = 60_000;
 pub const CODE_CALLS_MAX: usize = 25;
+/// What such a program gives a tool, at most.
+pub const CODE_CALL_BYTES_MAX: usize = 1 << 20;
 /// Operations that one executor runs at a time.
 pub const OPERATIONS_RUNNING_MAX: usize = 64;
 /// How often an idle executor looks for work that nobody told it of.
@@ -228,6 +232,14 @@ pub const TOOL_ROUNDS_MAX: u32 = 1_000;
 pub const TOOL_CALLS_MAX: usize = 128;
 /// Longest wait that a model API may ask for; a longer one ends the attempts.
 pub const RETRY_AFTER_MS_MAX: u64 = 30_000;
+/// Tokens that one call of a model adds to what is spent, whatever its provider says of it.
+pub const CALL_TOKENS_MAX: u64 = 1_000_000_000_000;
+/// The same for its cost, in billionths of the operator's currency.
+pub const CALL_COST_NANOS_MAX: u64 = 1_000_000_000_000_000;
+/// Tokens, and billionths, that one shard counts for a namespace: there is room to add up those of all.
+pub const SPENT_OF_SHARD_MAX: u64 = 8_000_000_000_000_000;
+const _: () = assert!(SPENT_OF_SHARD_MAX <= i64::MAX as u64 / SHARDS_MAX as u64);
+const _: () = assert!(CALL_TOKENS_MAX <= SPENT_OF_SHARD_MAX && CALL_COST_NANOS_MAX <= SPENT_OF_SHARD_MAX);
 
 /// Title of a conversation.
 pub const TITLE_BYTES_MAX: usize = 512;
@@ -284,7 +296,11 @@ const _: () = assert!(MEMORY_HITS_MAX < MEMORY_CANDIDATES_MAX);
 /// Memories that move to the archive in one commit, and that are read at a time for it.
 pub const MEMORIES_MOVED_MAX: usize = 5_000;
 pub const MEMORY_MOVE_PAGE: usize = 250;
-/// How often they do: each time is a commit, and a part more that searches look at until upkeep.
+/// Records of conversations that are archived in one commit of a table, and that are read at a time for it.
+pub const RECORDS_ARCHIVED_MAX: usize = 5_000;
+pub const RECORDS_PAGE: usize = 500;
+/// How often memories and records are: each time is a commit, and a part more that searches look at until
+/// upkeep.
 pub const MEMORY_MOVE_INTERVAL_MS: u64 = 2_000;
 /// Vectors of so many models, and numbers of dimensions, are kept.
 pub const EMBEDDING_COLUMNS_MAX: usize = 32;

@@ -97,3 +97,27 @@ async fn nothing_is_lost_while_ledger_and_channels_fail() {
     world.until(|| world.store.all_actions().len() == 301).await;
     assert!(queue.list(10).await.unwrap().is_empty());
 }
+
+/// What is acknowledged early is lost with the process that holds it.
+#[tokio::test(start_paused = true)]
+async fn nothing_is_acknowledged_before_the_ledger_has_it() {
+    const MESSAGES: u64 = 10;
+    let faults = Faults::new("gateway", Dice::new(9), FaultRates::NONE, Trace::new());
+    let for_ledger = faults.clone();
+    let world = World::with(move |deps| {
+        let ledger = Arc::new(Unreliable::new(deps.ledger.clone(), for_ledger));
+        crate::Deps { ledger, ..deps }
+    })
+    .await;
+    world.create("s1", "a1", "echo").await;
+    faults.outage(&[Port::Ledger], Duration::from_secs(20));
+    for n in 0..MESSAGES {
+        put(&world.queue, &input(&format!("i{n}"), "s1", "hi"));
+    }
+    tokio::time::sleep(Duration::from_secs(10)).await;
+    assert_eq!(world.store.all_actions().len(), 1, "the ledger is away");
+    assert_eq!(world.queue.acknowledged(QUEUE_INGRESS), 0);
+    tokio::time::sleep(Duration::from_secs(15)).await;
+    world.until(|| world.queue.acknowledged(QUEUE_INGRESS) == MESSAGES).await;
+    assert_eq!(world.store.all_actions().len() as u64, 1 + MESSAGES);
+}

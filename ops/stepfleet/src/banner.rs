@@ -11,6 +11,7 @@ const NAME: &str = "stepfleet";
 pub struct Banner<'a> {
     pub base: &'a str,
     pub token: &'a str,
+    /// Absolute, as is the data directory.
     pub token_file: &'a Path,
     pub data_dir: &'a Path,
     /// What to type in a shell for this very binary.
@@ -21,7 +22,9 @@ pub struct Banner<'a> {
 
 impl Banner<'_> {
     pub fn text(&self) -> String {
-        let Self { base, token, program, provider, .. } = self;
+        let Self { base, token, provider, .. } = self;
+        // From any directory: the commands find address and token in the data directory.
+        let program = format!("{} --data-dir {}", self.program, quoted(&self.data_dir.display().to_string()));
         let mut text = String::new();
         // Writing to a String cannot fail.
         _ = write!(
@@ -37,7 +40,7 @@ Stepfleet {version} is up.
 
 A first request, a digest of the text files in a folder:
 
-  curl -sS {base}/api/actions -H \"authorization: bearer $(cat {file})\" \\
+  curl -sS {base}/api/actions -H \"authorization: bearer $(cat {quoted_file})\" \\
     -d '{{\"type\":\"create\",\"payload\":{{\"moniker\":\"digest\",\"config\":{{\"paths\":[\"/usr/share/doc\"],\"glob\":\"**/README*\"}}}}}}'
 
 And one that goes on until it is stopped:
@@ -49,6 +52,7 @@ Ctrl-C stops it; everything goes on where it was at the next start.
 ",
             version = env!("CARGO_PKG_VERSION"),
             file = self.token_file.display(),
+            quoted_file = quoted(&self.token_file.display().to_string()),
             data = self.data_dir.display(),
         );
         text
@@ -84,19 +88,19 @@ mod tests {
         let banner = Banner {
             base: "http://127.0.0.1:7070",
             token: "sf_x",
-            token_file: Path::new("d/token"),
-            data_dir: Path::new("d"),
+            token_file: Path::new("/a fleet/token"),
+            data_dir: Path::new("/a fleet"),
             program: "/opt/fleet/stepfleet",
             provider: "scripted (built in)",
         };
         let text = banner.text();
         for part in [
             "http://127.0.0.1:7070/#token=sf_x",
-            "$(cat d/token)",
+            "$(cat '/a fleet/token')",
             "\"moniker\":\"digest\"",
             "scripted (built in)",
-            "  /opt/fleet/stepfleet create tell_a_joke --session jokes --state '{\"subject\":\"cats\"}'\n",
-            "  /opt/fleet/stepfleet tail jokes\n",
+            "  /opt/fleet/stepfleet --data-dir '/a fleet' create tell_a_joke --session jokes --state '{\"subject\":\"cats\"}'\n",
+            "  /opt/fleet/stepfleet --data-dir '/a fleet' tail jokes\n",
         ] {
             assert!(text.contains(part), "{part}");
         }

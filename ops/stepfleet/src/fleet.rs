@@ -209,6 +209,8 @@ fn archivist_deps(parts: &Parts, worker: &WorkerId) -> ArchivistDeps {
         archive: parts.archive.clone(),
         tail: parts.store.tail.clone(),
         memories: parts.memory_archive.clone(),
+        transcripts: parts.store.transcripts.clone(),
+        records: parts.records.clone(),
         clock: parts.clock.clone(),
     }
 }

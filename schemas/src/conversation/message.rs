@@ -53,6 +53,16 @@ pub enum SenderType {
     System,
 }
 
+impl SenderType {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::User => "user",
+            Self::Agent => "agent",
+            Self::System => "system",
+        }
+    }
+}
+
 /// The role in a model's history.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
@@ -64,6 +74,18 @@ pub enum MessageRole {
     Other,
 }
 
+impl MessageRole {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::System => "system",
+            Self::User => "user",
+            Self::Assistant => "assistant",
+            Self::Tool => "tool",
+            Self::Other => "other",
+        }
+    }
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum EventType {
@@ -72,4 +94,16 @@ pub enum EventType {
     ToolResult,
     Summary,
     Status,
+}
+
+impl EventType {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Utterance => "utterance",
+            Self::ToolCall => "tool_call",
+            Self::ToolResult => "tool_result",
+            Self::Summary => "summary",
+            Self::Status => "status",
+        }
+    }
 }

@@ -70,6 +70,18 @@ impl Api {
         until(patience, path, || self.post(path, body)).await
     }
 
+    /// As [`Api::post_until`], with another verb.
+    ///
+    /// # Errors
+    /// There was none within the time.
+    pub async fn patch_until(&self, path: &str, body: &Value, patience: Duration) -> Result<Answer> {
+        until(patience, path, || {
+            let request = self.request(reqwest::Method::PATCH, format!("{}{path}", self.any()));
+            answer(request.timeout(REQUEST_MAX).json(body))
+        })
+        .await
+    }
+
     /// Tries until there is an answer that will not change by itself.
     ///
     /// # Errors

@@ -10,6 +10,7 @@ pub mod sabotage;
 mod steps;
 mod streams;
 mod takeover;
+mod talk;
 #[cfg(test)]
 mod tests;
 
@@ -101,6 +102,7 @@ pub fn all(seen: &Seen) -> Findings {
     streams::check(seen, &mut findings);
     owners::check(seen, &mut findings);
     takeover::check(seen, &mut findings);
+    talk::check(seen, &mut findings);
     fleet::check(seen, &mut findings);
     findings
 }

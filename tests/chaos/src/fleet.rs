@@ -1,5 +1,6 @@
 //! The fleet under attack: services, processes, and a network of proxies between them.
 
+pub mod agents;
 pub mod disk;
 pub mod member;
 pub mod recipes;

@@ -1,5 +1,8 @@
 //! Reads everything that a run left behind: rows of the ledger, and whole histories.
 
+pub mod asked;
+mod talks;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -42,7 +45,7 @@ pub async fn all(world: &Arc<World>, mut idle: BTreeMap<String, Idle>, seen: &mu
         session.idle = idle.remove(&session.id);
     }
     takeovers(seen);
-    Ok(())
+    talks::all(world, seen).await
 }
 
 fn row(view: &Value) -> Row {

@@ -1,10 +1,14 @@
-//! The load: a client for each session, which follows its story and notes what it was told.
+//! The load: a client for each session and each conversation, which follows its story and notes what
+//! it was told.
 
 mod bulk;
 mod client;
+mod desk;
 mod follow;
 mod garbage;
+pub mod talk;
 
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -13,14 +17,18 @@ use serde_json::{Value, json};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
+use self::follow::Subject;
 use crate::api::Api;
 use crate::diary::Diary;
 use crate::foreign::Foreign;
 use crate::plan::{Plan, Story};
+use crate::seen::talk::Talk;
 use crate::seen::{Sent, Stream};
 
 /// How long a client goes on trying before it counts as unheard.
 pub const PATIENCE: Duration = Duration::from_secs(150);
+/// Clients that do the work of agents in the background.
+const DESKS: u64 = 3;
 
 /// What all clients share.
 pub struct World {
@@ -35,6 +43,9 @@ pub struct World {
     pub sent: Mutex<Vec<Sent>>,
     pub garbage: Mutex<Vec<String>>,
     pub streams: Mutex<Vec<Stream>>,
+    /// What users posted, by conversation.
+    pub talks: Mutex<BTreeMap<String, Talk>>,
+    pub talk_streams: Mutex<Vec<Stream>>,
     pub accepted: AtomicU64,
     pub created: AtomicU64,
 }
@@ -64,7 +75,7 @@ impl World {
 /// All clients of a plan; it ends when all stories are told.
 pub struct Load {
     pub clients: JoinSet<()>,
-    /// They go on until their sessions have ended.
+    /// They go on until their sessions and conversations have ended.
     pub followers: JoinSet<()>,
 }
 
@@ -76,15 +87,36 @@ pub fn start(world: &Arc<World>, plan: &Plan) -> Load {
         if story.followed {
             load.followers.spawn(follow::run(
                 world.clone(),
-                story.clone(),
+                (Subject::Session, story.id.clone(), story.start_ms),
                 plan.shape.dice(1_000 + number as u64),
                 began,
             ));
         }
     }
+    talks(&mut load, world, plan, began);
     load.clients.spawn(bulk::run(world.clone(), plan.shape.dice(4)));
     load.clients.spawn(garbage::run(world.clone(), plan.shape.dice(5)));
     load
+}
+
+/// Conversations, and the desks that work for them until the last one has ended.
+fn talks(load: &mut Load, world: &Arc<World>, plan: &Plan, began: Instant) {
+    let (open, is_open) = watch::channel(());
+    for (number, story) in plan.talks.iter().enumerate() {
+        load.clients.spawn(talk::run(world.clone(), story.clone(), began, is_open.clone()));
+        if story.followed {
+            load.followers.spawn(follow::run(
+                world.clone(),
+                (Subject::Conversation, story.id.clone(), story.start_ms),
+                plan.shape.dice(1_000_000 + number as u64),
+                began,
+            ));
+        }
+    }
+    let open = Arc::new(open);
+    for number in 0..DESKS {
+        load.clients.spawn(desk::run(world.clone(), plan.shape.dice(7 + number), open.clone()));
+    }
 }
 
 async fn tell(world: Arc<World>, story: Story, began: Instant) {
@@ -105,4 +137,9 @@ pub async fn post(world: &World, path: &str, body: &Value) -> Option<crate::api:
             None
         }
     }
+}
+
+/// The code of a problem; any other body as it is.
+fn code_of(body: &Value) -> String {
+    body["code"].as_str().map_or_else(|| body.to_string(), str::to_owned)
 }

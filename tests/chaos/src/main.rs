@@ -45,6 +45,9 @@ pub struct Cli {
     dispatchers: usize,
     #[arg(long, default_value_t = 2_000)]
     sessions: usize,
+    /// Conversations beside them [default: a tenth of the sessions]
+    #[arg(long)]
+    conversations: Option<usize>,
     /// Draw only from these kinds of faults, as in "kill worker,net"
     #[arg(long, value_delimiter = ',')]
     only: Vec<String>,
@@ -76,8 +79,9 @@ impl Cli {
         if !(1..=50).contains(&self.workers) || !(1..=20).contains(&self.dispatchers) {
             bail!("--workers takes 1 to 50 and --dispatchers 1 to 20");
         }
-        if self.sessions > 200_000 {
-            bail!("--sessions takes at most 200000");
+        let conversations = self.conversations.unwrap_or(self.sessions / 10);
+        if self.sessions > 200_000 || conversations > 20_000 {
+            bail!("--sessions takes at most 200000 and --conversations at most 20000");
         }
         let known = |kind: &String| plan::faults::KINDS.iter().any(|known| known == kind);
         if let Some(strange) = self.only.iter().find(|kind| !known(kind)) {
@@ -89,6 +93,7 @@ impl Cli {
             workers: self.workers,
             dispatchers: self.dispatchers,
             sessions: self.sessions,
+            conversations,
             only: self.only.clone(),
         })
     }

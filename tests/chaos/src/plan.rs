@@ -3,6 +3,7 @@
 
 pub mod faults;
 pub mod stories;
+pub mod talks;
 
 use rand::SeedableRng;
 use rand::rngs::StdRng;
@@ -10,6 +11,7 @@ use serde::Serialize;
 
 pub use self::faults::{Fault, Mode, Phase, Planned, Service};
 pub use self::stories::{Act, Kind, Story};
+pub use self::talks::{TalkAct, TalkStory, Word};
 
 /// The fleet that a plan is drawn for.
 #[derive(Debug, Clone, Serialize)]
@@ -19,6 +21,7 @@ pub struct Shape {
     pub workers: usize,
     pub dispatchers: usize,
     pub sessions: usize,
+    pub conversations: usize,
     /// Kinds of faults to draw from; all if empty.
     pub only: Vec<String>,
 }
@@ -50,13 +53,15 @@ pub struct Plan {
     /// More than fit into the time; a run takes as many as it can.
     pub phases: Vec<Phase>,
     pub stories: Vec<Story>,
+    pub talks: Vec<TalkStory>,
 }
 
 impl Plan {
     pub fn draw(shape: Shape) -> Self {
         let phases = faults::draw(&shape);
         let stories = stories::draw(&shape);
-        Self { shape, phases, stories }
+        let talks = talks::draw(&shape);
+        Self { shape, phases, stories, talks }
     }
 }
 
@@ -65,7 +70,7 @@ mod tests {
     use super::*;
 
     fn shape(seed: u64) -> Shape {
-        Shape { seed, seconds: 120, workers: 3, dispatchers: 2, sessions: 300, only: Vec::new() }
+        Shape { seed, seconds: 120, workers: 3, dispatchers: 2, sessions: 300, conversations: 30, only: Vec::new() }
     }
 
     fn told(seed: u64) -> String {
@@ -101,5 +106,14 @@ mod tests {
         names.sort_unstable();
         names.dedup();
         assert_eq!(names.len(), plan.stories.len());
+    }
+
+    #[test]
+    fn conversations_change_no_other_choice() {
+        let without = Plan::draw(Shape { conversations: 0, ..shape(5) });
+        let with = Plan::draw(shape(5));
+        let others = |plan: &Plan| serde_json::to_string(&(&plan.phases, &plan.stories)).unwrap();
+        assert_eq!(others(&without), others(&with));
+        assert_eq!((without.talks.len(), with.talks.len()), (0, 30));
     }
 }

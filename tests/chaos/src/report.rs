@@ -2,7 +2,7 @@
 
 mod timeline;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 use std::path::Path;
 
@@ -81,6 +81,7 @@ impl Report<'_> {
             ("changes of owners seen", seen.owners.len()),
         ];
         rows.extend(effects(seen));
+        rows.extend(conversations(seen));
         if let Some(doctor) = &seen.fleet.doctor {
             rows.push(("steps that the doctor read", doctor.steps as usize));
         }
@@ -164,6 +165,26 @@ fn effects(seen: &Seen) -> [(&'static str, usize); 3] {
         ("keys of idempotent calls that arrived again", again(false)),
         ("keys of calls made at most once that arrived again, after a refusal", again(true)),
         ("steps in doubt whether their call happened", errors.filter(|error| error.contains("doubt")).count()),
+    ]
+}
+
+/// What was said and done in conversations, delegated ones among them.
+fn conversations(seen: &Seen) -> [(&'static str, usize); 9] {
+    let turns = || seen.talks.iter().flat_map(|talk| &talk.turns);
+    let moves = || turns().flat_map(|turn| &turn.moves);
+    let of_users = || seen.talks.iter().filter(|talk| !talk.delegated);
+    let keys: BTreeSet<&str> = seen.asked.iter().map(|asked| asked.key.as_str()).collect();
+    let tools: BTreeSet<&str> = seen.tools.iter().map(|call| call.key.as_str()).collect();
+    [
+        ("conversations", of_users().count()),
+        ("conversations of delegates", seen.talks.len() - of_users().count()),
+        ("messages of users", seen.talks.iter().map(|talk| talk.posts.len()).sum()),
+        ("turns", turns().count()),
+        ("turns that failed as planned", turns().filter(|turn| turn.status == "failed").count()),
+        ("replies of models", moves().count()),
+        ("requests to models for what had been asked", seen.asked.len() - keys.len()),
+        ("calls of tools by agents", moves().map(|one| one.calls.len()).sum()),
+        ("calls of tools that arrived again", seen.tools.len() - tools.len()),
     ]
 }
 

@@ -141,9 +141,12 @@ async fn set_up(cli: &Cli, dir: &Path, plan: &Plan, diary: Arc<Diary>) -> Result
         sent: Mutex::default(),
         garbage: Mutex::default(),
         streams: Mutex::default(),
+        talks: Mutex::default(),
+        talk_streams: Mutex::default(),
         accepted: 0.into(),
         created: 0.into(),
     });
+    load::talk::define(&world).await?;
     let watch = Arc::new(Watch::default());
     let own = Arc::new(Api::new(fleet.dispatchers(), fleet.token.clone())?);
     tokio::spawn(watch.clone().run(fleet.clone(), own, diary.clone(), is_done));
@@ -217,7 +220,8 @@ async fn conclude(stage: &Stage, mut load: Load, seen: &mut Seen) -> Result<()> 
             stage.diary.complain(format!("at the end: {name}: {error:#}"));
         }
     }
-    seen.calls = stage.steps.calls();
+    (seen.calls, seen.tools) = (stage.steps.calls(), stage.steps.tools());
+    seen.asked = gather::asked::read(&stage.fleet.dir);
     seen.owners = stage.watch.owners();
     told.alarms = stage.watch.alarms();
     told.log_lines = logs::forbidden(&stage.fleet.dir);
@@ -245,6 +249,9 @@ fn command(cli: &Cli, seed: u64) -> String {
         if value != default {
             command.push_str(&format!(" --{name} {value}"));
         }
+    }
+    if let Some(count) = cli.conversations {
+        command.push_str(&format!(" --conversations {count}"));
     }
     if !cli.only.is_empty() {
         command.push_str(&format!(" --only \"{}\"", cli.only.join(",")));

@@ -1,9 +1,13 @@
 //! What a run saw of the fleet from outside: all that the checker knows. It is kept in
 //! `observed.json`, so that a run can be judged again.
 
+pub mod talk;
+
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
+
+use self::talk::{Asked, Talk};
 
 /// Everything that was sent, answered and read. Times are milliseconds since 1970, by the clock of
 /// the harness unless said otherwise.
@@ -18,6 +22,13 @@ pub struct Seen {
     pub streams: Vec<Stream>,
     pub owners: Vec<Owner>,
     pub takeovers: Vec<Takeover>,
+    #[serde(default)]
+    pub talks: Vec<Talk>,
+    /// Calls of the harness's own tools, as its server saw them.
+    #[serde(default)]
+    pub tools: Vec<Call>,
+    #[serde(default)]
+    pub asked: Vec<Asked>,
     pub fleet: Fleet,
 }
 
@@ -111,7 +122,7 @@ pub struct Step {
     pub error: Option<String>,
 }
 
-/// A call of the `http` moniker, as the harness's own server saw it.
+/// A call of the `http` moniker, or of a tool, as the harness's own server saw it.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Call {
     pub key: String,
@@ -123,7 +134,7 @@ pub struct Call {
     pub at_ms: i64,
 }
 
-/// What a live follower of a session received, over all its connections.
+/// What a live follower of a session, or of a conversation, received, over all its connections.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct Stream {
     pub session: String,
@@ -137,7 +148,7 @@ pub struct Stream {
 pub struct Heard {
     pub offset: u64,
     pub kind: String,
-    /// The id of the step, or of the action.
+    /// The id of the step, of the action, or of the message.
     pub what: String,
     pub at_ms: i64,
 }

@@ -1,5 +1,5 @@
-//! The other side of the `http` moniker: a step function that notes every call, is slow now and
-//! then, fails, or hangs up after the deed.
+//! The other side of the `http` moniker, and of tools that agents call: it notes every call, is slow
+//! now and then, fails, or hangs up after the deed.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -18,10 +18,18 @@ const BODY_MAX: usize = 1 << 20;
 
 pub struct StepServer {
     pub port: u16,
-    calls: Arc<Mutex<Vec<Call>>>,
+    noted: Arc<Mutex<Noted>>,
+}
+
+#[derive(Default)]
+struct Noted {
+    /// Of the moniker, and of tools.
+    calls: Vec<Call>,
+    tools: Vec<Call>,
 }
 
 struct Request {
+    tool: bool,
     once: bool,
     key: String,
     session: String,
@@ -34,8 +42,8 @@ impl StepServer {
     pub async fn open(seed: u64) -> Result<Self> {
         let listener = TcpListener::bind("127.0.0.1:0").await.context("a port for the step server")?;
         let port = listener.local_addr()?.port();
-        let calls = Arc::new(Mutex::new(Vec::new()));
-        let kept = calls.clone();
+        let noted = Arc::new(Mutex::new(Noted::default()));
+        let kept = noted.clone();
         tokio::spawn(async move {
             loop {
                 if let Ok((stream, _)) = listener.accept().await {
@@ -43,34 +51,29 @@ impl StepServer {
                 }
             }
         });
-        Ok(Self { port, calls })
+        Ok(Self { port, noted })
     }
 
     pub fn calls(&self) -> Vec<Call> {
-        self.calls.lock().map(|calls| calls.clone()).unwrap_or_default()
+        self.noted.lock().map(|noted| noted.calls.clone()).unwrap_or_default()
+    }
+
+    pub fn tools(&self) -> Vec<Call> {
+        self.noted.lock().map(|noted| noted.tools.clone()).unwrap_or_default()
     }
 }
 
-async fn serve(stream: TcpStream, calls: Arc<Mutex<Vec<Call>>>, seed: u64) {
+async fn serve(stream: TcpStream, noted: Arc<Mutex<Noted>>, seed: u64) {
     let mut stream = BufReader::new(stream);
     while let Ok(Some(request)) = read(&mut stream).await {
         let fate = fate(&request.key, seed);
-        let answer = match fate {
-            0..4 => "dropped",
-            4..8 => "failed",
-            _ => "answered",
-        };
-        let Request { key, session, once, .. } = &request;
-        let call =
-            Call { key: key.clone(), session: session.clone(), once: *once, answer: answer.into(), at_ms: now_ms() };
         // Noted first: what is answered has happened.
-        if let Ok(mut calls) = calls.lock() {
-            calls.push(call);
-        }
+        let answer = note(&noted, &request, fate);
         tokio::time::sleep(Duration::from_millis(if fate % 10 == 9 { 1_500 } else { fate % 7 * 8 })).await;
         let (status, body) = match answer {
             "dropped" => return,
             "failed" => ("503 Service Unavailable", json!({"error": "as planned"})),
+            _ if request.tool => ("200 OK", json!({"done": request.key})),
             _ => ("200 OK", frame(&request.body)),
         };
         let body = body.to_string();
@@ -80,6 +83,28 @@ async fn serve(stream: TcpStream, calls: Arc<Mutex<Vec<Call>>>, seed: u64) {
             return;
         }
     }
+}
+
+/// What becomes of a call. A tool that is called again is answered: a turn has few attempts.
+fn note(noted: &Mutex<Noted>, request: &Request, fate: u64) -> &'static str {
+    let Request { key, session, once, tool, .. } = request;
+    let Ok(mut noted) = noted.lock() else { return "dropped" };
+    let calls = if *tool { &mut noted.tools } else { &mut noted.calls };
+    let again = *tool && calls.iter().any(|call| call.key == *key);
+    let failures = if *tool { 12 } else { 4 };
+    let answer = match fate / failures {
+        0 if !again => "dropped",
+        1 if !again => "failed",
+        _ => "answered",
+    };
+    calls.push(Call {
+        key: key.clone(),
+        session: session.clone(),
+        once: *once,
+        answer: answer.into(),
+        at_ms: now_ms(),
+    });
+    answer
 }
 
 /// 0 to 199, the same for the same key: a repeat is answered alike, but for the first kinds of
@@ -104,7 +129,7 @@ async fn read(stream: &mut BufReader<TcpStream>) -> Result<Option<Request>> {
     if stream.read_line(&mut line).await? == 0 {
         return Ok(None);
     }
-    let once = line.contains("/once");
+    let (tool, once) = (line.contains("/tool/"), line.contains("/once"));
     let (mut key, mut session, mut length) = (String::new(), String::new(), 0);
     loop {
         let mut header = String::new();
@@ -120,5 +145,5 @@ async fn read(stream: &mut BufReader<TcpStream>) -> Result<Option<Request>> {
     anyhow::ensure!(length <= BODY_MAX, "a body of {length} bytes");
     let mut body = vec![0; length];
     stream.read_exact(&mut body).await?;
-    Ok(Some(Request { once, key, session, body: serde_json::from_slice(&body)? }))
+    Ok(Some(Request { tool, once, key, session, body: serde_json::from_slice(&body)? }))
 }

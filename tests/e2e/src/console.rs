@@ -1,5 +1,6 @@
 //! The console, used as people use it: a real browser against the real binary.
 
+mod figures;
 mod modules;
 mod talk;
 mod webdriver;

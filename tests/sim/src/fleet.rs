@@ -246,6 +246,8 @@ fn archivist_deps(world: &World, process: &Process, worker: &WorkerId) -> Archiv
         archive: Arc::new(Unreliable::new(Arc::new(world.archive.clone()), faults.clone())),
         tail: store.clone(),
         memories: Arc::new(world.archive.clone()),
+        transcripts: store.clone(),
+        records: Arc::new(world.archive.clone()),
         ledger: Arc::new(Unreliable::new(store, faults.clone())),
         clock: Arc::new(process.clock.clone()),
     }

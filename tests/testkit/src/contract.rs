@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use domain::ports::{
     Commits, Conversations, Definitions, Journal, Leases, Ledger, Memories, MemoryTail, Operations, Sessions, Tokens,
+    TranscriptTail,
 };
 
 pub mod archive;
@@ -24,6 +25,7 @@ pub mod queue;
 pub mod sessions;
 pub mod talk;
 pub mod tokens;
+pub mod transcripts;
 pub mod words;
 
 /// Number of shards of the store under test.
@@ -45,6 +47,7 @@ pub struct Ports {
     /// Lets so many milliseconds pass on the store's clock; without it, they pass by themselves.
     pub skip: Option<Arc<dyn Fn(u64) + Send + Sync>>,
     pub tail: Arc<dyn MemoryTail>,
+    pub transcripts: Arc<dyn TranscriptTail>,
     /// What must live as long as the store: a temporary directory, say.
     pub guard: Option<Arc<dyn Any + Send + Sync>>,
 }
@@ -63,6 +66,7 @@ impl Ports {
             + Conversations
             + Operations
             + MemoryTail
+            + TranscriptTail
             + 'static,
     {
         let store = Arc::new(store);
@@ -77,7 +81,8 @@ impl Ports {
             conversations: store.clone(),
             operations: store.clone(),
             memories: store.clone(),
-            tail: store,
+            tail: store.clone(),
+            transcripts: store,
             skip: None,
             guard: None,
         }
@@ -110,5 +115,6 @@ pub async fn all(make: impl AsyncFn() -> Ports) {
     conversations::suite(&make).await;
     operations::suite(&make).await;
     talk::suite(&make).await;
+    transcripts::suite(&make).await;
     memories::suite(&make).await;
 }

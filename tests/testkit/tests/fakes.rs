@@ -62,6 +62,11 @@ async fn talk() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn transcripts() {
+    contract::transcripts::suite(&ports).await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn memories() {
     contract::memories::suite(&ports).await;
 }

@@ -9,6 +9,7 @@ pub mod create;
 pub mod deliver;
 pub mod ids;
 pub mod join;
+pub mod kept;
 pub mod moves;
 pub mod post;
 pub mod seat;

@@ -6,7 +6,7 @@ use schemas::problem::Code;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::converse::Checks;
+use crate::converse::{Assembly, Checks, Compacted, Reply};
 
 /// What may be done after a crash between sending and settling (DESIGN 5, effects ledger).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -59,15 +59,15 @@ pub struct TalkCall {
 
 #[derive(Debug, Clone, PartialEq)]
 pub enum TalkWork {
-    /// Find out who the agent is and what its model is shown first. Outcome value: an
-    /// [`crate::converse::Assembly`].
+    /// Find out who the agent is and what its model is shown first. Outcome: an
+    /// [`Assembly`].
     Assemble { settings: Json, pending: Vec<PendingView> },
-    /// Ask the model for the turn's next reply. Outcome value: a [`crate::converse::Reply`]. `summary` is
+    /// Ask the model for the turn's next reply. Outcome: a [`Reply`]. `summary` is
     /// the record of the newest summary; `may_compact`: the model is not asked if the context is over its
     /// budget and can be made shorter.
     Chat { number: u32, without_tools: bool, summary: Option<String>, may_compact: bool, checks: Checks },
-    /// Make one piece of what is old a summary, and archive it. `asked`: by a tool call. Outcome value: a
-    /// [`crate::converse::Compacted`].
+    /// Make one piece of what is old a summary, and archive it. `asked`: by a tool call. Outcome: a
+    /// [`Compacted`].
     Compact { number: u32, summary: Option<String>, asked: bool, without_model: bool },
     /// Write down what is worth remembering of the turn. Outcome value: `{written}`.
     Extract,
@@ -145,7 +145,80 @@ pub fn effect_key(session: &SessionKey, iteration: u64, index: usize) -> String 
 #[derive(Debug, Clone, PartialEq)]
 pub enum Outcome {
     Ok(Value),
+    // Answers to talk never leave the process, so they need not be JSON: contexts are long.
+    Assembly(Box<Assembly>),
+    Reply(Box<Reply>),
+    Compacted(Box<Compacted>),
     Failed(EffectFailure),
+}
+
+impl Outcome {
+    /// # Errors
+    /// The failure, or that the answer is not JSON.
+    pub fn json(&self) -> Result<&Value, EffectFailure> {
+        match self {
+            Self::Ok(value) => Ok(value),
+            other => Err(other.failure()),
+        }
+    }
+
+    /// # Errors
+    /// The failure, or that the answer is another.
+    pub fn assembly(&self) -> Result<&Assembly, EffectFailure> {
+        match self {
+            Self::Assembly(assembly) => Ok(assembly),
+            other => Err(other.failure()),
+        }
+    }
+
+    /// # Errors
+    /// The failure, or that the answer is another.
+    pub fn reply(&self) -> Result<&Reply, EffectFailure> {
+        match self {
+            Self::Reply(reply) => Ok(reply),
+            other => Err(other.failure()),
+        }
+    }
+
+    /// # Errors
+    /// The failure, or that the answer is another.
+    pub fn compacted(&self) -> Result<&Compacted, EffectFailure> {
+        match self {
+            Self::Compacted(compacted) => Ok(compacted),
+            other => Err(other.failure()),
+        }
+    }
+
+    /// Why there is not the answer that was asked for.
+    fn failure(&self) -> EffectFailure {
+        match self {
+            Self::Failed(failure) => failure.clone(),
+            _ => EffectFailure {
+                code: Code::Internal,
+                message: "the answer is not of the kind that was asked for".to_owned(),
+                retriable: false,
+                may_have_happened: true,
+            },
+        }
+    }
+}
+
+impl From<Assembly> for Outcome {
+    fn from(answer: Assembly) -> Self {
+        Self::Assembly(Box::new(answer))
+    }
+}
+
+impl From<Reply> for Outcome {
+    fn from(answer: Reply) -> Self {
+        Self::Reply(Box::new(answer))
+    }
+}
+
+impl From<Compacted> for Outcome {
+    fn from(answer: Compacted) -> Self {
+        Self::Compacted(Box::new(answer))
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]

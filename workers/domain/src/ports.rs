@@ -24,6 +24,7 @@ pub mod queue;
 pub mod sessions;
 pub mod tasks;
 pub mod tokens;
+pub mod transcripts;
 
 pub use actions::{ActionCall, ActionFailure, ActionRunner, Probe, Trouble};
 pub use archive::{Archive, ArchiveBatch, EventRow, StepPlace, StepQuery, Watermarks};
@@ -51,3 +52,4 @@ pub use queue::{Content, Deliveries, Delivery, Foreign, Queue};
 pub use sessions::{SessionQuery, Sessions};
 pub use tasks::TaskQueue;
 pub use tokens::{Scope, TokenRow, Tokens};
+pub use transcripts::{TranscriptArchive, TranscriptTail, UnarchivedRow};

@@ -15,6 +15,7 @@ mod resolve;
 pub mod schema;
 mod settle;
 mod spec;
+mod toolbox;
 
 #[cfg(test)]
 mod tests;
@@ -26,11 +27,12 @@ pub use action::{ActionCall, ActionFailure, Probe, Trouble};
 pub use builtin::{Builtin, builtins};
 pub use dispatch::{ActionRequest, Dispatch, ExecutionContext, history};
 pub use map::mapped;
-pub use operation::{Place, operation, operation_id, result_id};
+pub use operation::{Place, called_id, operation, operation_id, result_id};
 pub use plan::{AgentCall, ToolPlan, arguments_hash, permitted, plan};
 pub use resolve::{ResolvedAction, ResolvedTarget, ResolvedTool, Target, action_of, resolve};
 pub use settle::{finished, settled, task_body, tool_error, untaken};
 pub use spec::specs;
+pub use toolbox::Toolbox;
 
 /// Pool of the fleet's own executors.
 pub const POOL: &str = "default";

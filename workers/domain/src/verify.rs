@@ -9,8 +9,10 @@ mod memories;
 mod past;
 #[cfg(test)]
 mod tests;
+mod transcripts;
 mod walk;
 
 pub use memories::{MemoryVerdict, verify_memories};
 pub use past::common_past;
+pub use transcripts::{TranscriptVerdict, verify_transcripts};
 pub use walk::{Progress, Verdict, verify_all, verify_session};

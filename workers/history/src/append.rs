@@ -101,7 +101,7 @@ impl<R: Send + Sync> Handle<R> {
         Ok(())
     }
 
-    async fn add(&self, batch: RecordBatch, marks: &Marks) -> Result<(), Failure> {
+    pub async fn add(&self, batch: RecordBatch, marks: &Marks) -> Result<(), Failure> {
         let params = WriteParams {
             mode: WriteMode::Append,
             transaction_properties: Some(marks.properties()),

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
+use domain::conversation::kept::{KeptMessage, KeptMove};
 use domain::failure::Failure;
 use domain::memory::kept::KeptMemory;
 use domain::ports::{Archive, ArchiveBatch, EventRow, StepQuery, Watermarks};
@@ -20,6 +21,8 @@ use crate::strict::StrictCommits;
 use crate::table::Table;
 use crate::table::events::{EVENTS, LogRow};
 use crate::table::memories::MEMORIES;
+use crate::table::messages::MESSAGES;
+use crate::table::moves::MOVES;
 use crate::table::state::{STATE, StateRow};
 use crate::table::steps::{STEPS, StepRow};
 
@@ -32,6 +35,8 @@ pub(crate) struct Tables {
     pub events: Handle<LogRow>,
     pub state: Handle<StateRow>,
     pub memories: Handle<KeptMemory>,
+    pub messages: Handle<KeptMessage>,
+    pub moves: Handle<KeptMove>,
     /// One writer at a time in this process; between processes, commits that are not on top of what
     /// their writer knows are refused.
     pub writer: Mutex<Writer>,
@@ -56,6 +61,8 @@ pub(crate) struct Writer {
     pub events: Written,
     pub state: Written,
     pub memories: Written,
+    pub messages: Written,
+    pub moves: Written,
 }
 
 #[derive(Default)]
@@ -98,6 +105,8 @@ impl Tables {
             events: place.table(&EVENTS).await?,
             state: place.table(&STATE).await?,
             memories: place.table(&MEMORIES).await?,
+            messages: place.table(&MESSAGES).await?,
+            moves: place.table(&MOVES).await?,
             writer: Mutex::default(),
             keep_versions,
         })
@@ -182,7 +191,8 @@ impl Archive for LanceArchive {
         let tables = &self.0;
         let (steps, events) = (tables.steps.dataset().await?, tables.events.dataset().await?);
         let (state, memories) = (tables.state.dataset().await?, tables.memories.dataset().await?);
-        for dataset in [steps, events, state, memories] {
+        let (messages, moves) = (tables.messages.dataset().await?, tables.moves.dataset().await?);
+        for dataset in [steps, events, state, memories, messages, moves] {
             dataset.latest_version_id().await.map_err(|error| of_lance("looking at the archive", &error))?;
         }
         Ok(())

@@ -1,5 +1,5 @@
-//! History in LanceDB: steps, events, snapshots and memories, for good. One writer (the archivist) appends
-//! large batches; any number of readers query. Nothing of LanceDB or Arrow leaves this crate.
+//! History in LanceDB: steps, events, snapshots, memories, messages and moves, for good. One writer (the
+//! archivist) appends large batches; any number of readers query. Nothing of LanceDB or Arrow leaves this crate.
 
 mod append;
 mod archive;
@@ -17,6 +17,7 @@ mod s3;
 mod snapshots;
 mod strict;
 mod table;
+mod transcripts;
 mod vectors;
 #[cfg(test)]
 mod tests;

@@ -45,7 +45,9 @@ impl Tables {
         self.steps.maintain(&mut writer.steps, self.keep_versions).await?;
         self.events.maintain(&mut writer.events, self.keep_versions).await?;
         self.state.maintain(&mut writer.state, self.keep_versions).await?;
-        self.memories.maintain(&mut writer.memories, self.keep_versions).await
+        self.memories.maintain(&mut writer.memories, self.keep_versions).await?;
+        self.messages.maintain(&mut writer.messages, self.keep_versions).await?;
+        self.moves.maintain(&mut writer.moves, self.keep_versions).await
     }
 }
 

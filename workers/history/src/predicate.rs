@@ -1,5 +1,8 @@
 //! Predicates and orders from typed values. No text of a caller ever becomes part of an expression.
 
+use std::collections::BTreeSet;
+
+use domain::conversation::kept::LogPlace;
 use domain::memory::MemoryFilter;
 use domain::ports::{StepPlace, StepQuery};
 use lancedb::expr::{DfExpr, col, contains, is_in, lit};
@@ -29,6 +32,26 @@ pub fn after_offset(key: &SessionKey, after: u64) -> DfExpr {
 /// Rows whose session is one of these, in whatever namespace.
 pub fn of_sessions<'k>(keys: impl Iterator<Item = &'k SessionKey>) -> DfExpr {
     is_in(col("session_id"), keys.map(|key| lit(key.session_id.as_str())).collect())
+}
+
+/// Records of one log behind a place, up to an offset.
+pub fn of_log(after: &LogPlace, upto: u64) -> DfExpr {
+    // The conversation first: it has the index.
+    let log = col("conversation_id").eq(lit(after.conversation_id.as_str()));
+    let log = log.and(col("namespace").eq(lit(after.namespace.as_str())));
+    log.and(col("log_offset").gt(number(after.offset))).and(col("log_offset").lt_eq(number(upto)))
+}
+
+/// Records of the logs that these are places of, in whatever namespace, between the lowest and the highest
+/// of their offsets.
+pub fn of_logs(places: &[&LogPlace]) -> DfExpr {
+    let ids: BTreeSet<&str> = places.iter().map(|place| place.conversation_id.as_str()).collect();
+    let (mut first, mut last) = (u64::MAX, 0);
+    for place in places {
+        (first, last) = (first.min(place.offset), last.max(place.offset));
+    }
+    let logs = is_in(col("conversation_id"), ids.into_iter().map(lit).collect());
+    logs.and(col("log_offset").gt_eq(number(first))).and(col("log_offset").lt_eq(number(last)))
 }
 
 /// Memories of one agent.

@@ -3,6 +3,8 @@
 
 pub mod events;
 pub mod memories;
+pub mod messages;
+pub mod moves;
 pub mod state;
 pub mod steps;
 

@@ -1,11 +1,12 @@
 //! The archive's contract on LanceDB, in directories and buckets, and what is particular to it:
-//! restarts, several writers, upkeep, refusals.
+//! restarts, several writers, conversations, upkeep, refusals.
 
 mod bucket;
 mod gate;
 mod memories;
 mod opening;
 mod restart;
+mod transcripts;
 mod upkeep;
 mod writers;
 

@@ -89,7 +89,7 @@ impl ActionRunner for Actions {
             ActionKind::Llm => llm::run(self.models.as_ref(), self.definitions.as_ref(), call).await,
             ActionKind::Context => context::run(call),
             ActionKind::Mcp => mcp::run(&self.servers, call).await,
-            ActionKind::Code => code::run(&self.code, call).await,
+            ActionKind::Code => code::run(&self.code, self, call).await,
             // A person does it: the question is the work, and the answer ends the operation from outside.
             ActionKind::Human
             | ActionKind::Memory

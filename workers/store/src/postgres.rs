@@ -29,6 +29,7 @@ mod scan;
 mod sessions;
 mod talk;
 mod tokens;
+mod transcripts;
 mod writer;
 
 #[cfg(test)]
@@ -135,6 +136,7 @@ fn statements() -> Vec<(&'static str, &'static str)> {
         sessions::SQL,
         talk::SQL,
         tokens::SQL,
+        transcripts::SQL,
     ]
     .concat()
 }

@@ -28,6 +28,7 @@ mod rows;
 mod sessions;
 mod talk;
 mod tokens;
+mod transcripts;
 mod writer;
 
 #[cfg(test)]
@@ -90,6 +91,7 @@ fn statements() -> Vec<(&'static str, &'static str)> {
         sessions::SQL,
         talk::SQL,
         tokens::SQL,
+        transcripts::SQL,
         open::SQL,
     ]
     .concat()

@@ -4,12 +4,14 @@
 mod calls;
 mod commit;
 mod decide;
+mod give_up;
 mod load;
 mod step;
 mod wait;
 
 use std::sync::Arc;
 
+use domain::failure::Failure;
 use domain::ports::Lease;
 use domain::session::{Next, Session};
 use schemas::action::{Action, Lane};
@@ -30,6 +32,8 @@ pub(crate) struct ShardContext {
     pub lease: Lease,
     /// Cancelled when the shard is to be given back, or is lost.
     pub hand_over: CancellationToken,
+    /// Cancelled when another owns the shard: no effect may start any more.
+    pub lost: CancellationToken,
 }
 
 impl ShardContext {
@@ -44,8 +48,8 @@ pub(crate) enum Mail {
     Nudge,
 }
 
-/// Why a session left memory. Everything it did is committed, but for `Reload` and `Fenced`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// Why a session left memory. Everything it did is committed, but for `Reload`, `Refused` and `Fenced`.
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Exit {
     /// Nothing to do until its timer or its next action.
     Idle {
@@ -53,6 +57,8 @@ pub(crate) enum Exit {
     },
     /// What it did since the last commit is void: start over from there.
     Reload,
+    /// The same, and the store refuses that commit however often it comes.
+    Refused(Failure),
     HandedOver,
     /// The shard has another owner.
     Fenced,
@@ -98,8 +104,10 @@ impl Actor {
         let in_flight = InFlight::new();
         let calls = Calls::default();
         let mut live = Live { context: self.context, mailbox: self.mailbox, session, in_flight, calls, in_doubt };
-        match live.run().await {
-            Ok(never) => never,
+        let ended = live.run().await;
+        match ended {
+            Ok(exit) => exit,
+            Err(Exit::Refused(failure)) => live.give_up(failure).await,
             Err(exit) => exit,
         }
     }

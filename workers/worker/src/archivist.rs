@@ -1,10 +1,13 @@
 //! The archivist role: moves history from the journal to the archive, in large batches, then trims
-//! the journal (DESIGN 6); memories likewise. Any number may run: one holds the role and works, the others stand by.
+//! the journal (DESIGN 6); memories, and what is said in conversations, likewise. Any number may run: one
+//! holds the role and works, the others stand by.
 
 mod condition;
 mod memories;
+mod pace;
 mod role;
 mod round;
+mod transcripts;
 mod trim;
 #[cfg(test)]
 mod tests;
@@ -13,7 +16,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use domain::failure::Failure;
-use domain::ports::{Archive, Clock, Journal, Leases, Ledger, MemoryArchive, MemoryTail};
+use domain::ports::{
+    Archive, Clock, Journal, Leases, Ledger, MemoryArchive, MemoryTail, TranscriptArchive, TranscriptTail,
+};
 use schemas::id::WorkerId;
 use schemas::limits;
 use tokio::task::JoinHandle;
@@ -23,6 +28,7 @@ use tokio_util::sync::CancellationToken;
 use condition::Condition;
 use memories::Mover;
 use round::{Marks, Round};
+use transcripts::Copier;
 use trim::Trimmer;
 
 /// The ports of an archivist, and who it is among those that could hold the role.
@@ -34,6 +40,8 @@ pub struct ArchivistDeps {
     pub archive: Arc<dyn Archive>,
     pub tail: Arc<dyn MemoryTail>,
     pub memories: Arc<dyn MemoryArchive>,
+    pub transcripts: Arc<dyn TranscriptTail>,
+    pub records: Arc<dyn TranscriptArchive>,
     pub ledger: Arc<dyn Ledger>,
     pub clock: Arc<dyn Clock>,
 }
@@ -130,6 +138,7 @@ struct Loop {
     marks: Option<Marks>,
     trimmer: Trimmer,
     mover: Mover,
+    copier: Copier,
     archiving: Condition,
     trimming: Condition,
     upkeep: Condition,
@@ -143,6 +152,7 @@ impl Loop {
         Self {
             trimmer: Trimmer::new(&config),
             mover: Mover::new(&config),
+            copier: Copier::new(&config),
             archiving: Condition::new("archiving history", &config),
             trimming: Condition::new("trimming the journal", &config),
             upkeep: Condition::new("maintaining the archive", &config),
@@ -157,8 +167,12 @@ impl Loop {
     async fn run(mut self, stop: CancellationToken) {
         while !stop.is_cancelled() {
             let full = self.archive().await && self.archiving.is_well();
-            // A database that is older than the archive must not be taken for newer by its memories.
-            let more = self.marks.is_some() && self.mover.turn(&self.deps).await;
+            // A database that is older than the archive must not be taken for newer by what it holds.
+            let mut more = false;
+            if self.marks.is_some() {
+                more |= self.mover.turn(&self.deps).await;
+                more |= self.copier.turn(&self.deps).await;
+            }
             self.trim().await;
             self.maintain().await;
             if full || more {

@@ -40,6 +40,8 @@ struct Held {
     lease: Lease,
     /// Told to end in good order.
     hand_over: CancellationToken,
+    /// Told that another owns the shard; cancels `hand_over`, too.
+    lost: CancellationToken,
     task: AbortHandle,
 }
 
@@ -149,7 +151,7 @@ impl LeaseKeeper {
     /// wait for. Nothing of it could be committed any more.
     fn on_lost(&mut self, lease: &Lease) {
         if let Some(held) = self.held.remove(&lease.shard) {
-            held.hand_over.cancel();
+            held.lost.cancel();
             held.task.abort();
             said_lost(lease);
         }
@@ -188,11 +190,12 @@ impl LeaseKeeper {
     fn take_up(&mut self, lease: Lease) {
         tracing::debug!(shard = %lease.shard, epoch = %lease.epoch, "claimed a shard");
         metrics::counter!(metric::LEASE_CHANGES, "change" => "claimed").increment(1);
-        let hand_over = CancellationToken::new();
-        let task = ShardTask::new(self.shared.clone(), lease.clone(), hand_over.clone());
+        let lost = CancellationToken::new();
+        let hand_over = lost.child_token();
+        let task = ShardTask::new(self.shared.clone(), lease.clone(), hand_over.clone(), lost.clone());
         let name = lease.clone();
         let task = self.tasks.spawn(async move { (name, task.run().await) });
-        self.held.insert(lease.shard, Held { lease, hand_over, task });
+        self.held.insert(lease.shard, Held { lease, hand_over, lost, task });
     }
 
     /// A shard task ends when told to, when it met the fence, or by a panic.

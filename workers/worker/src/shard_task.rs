@@ -48,8 +48,9 @@ pub(crate) struct ShardTask {
 }
 
 impl ShardTask {
-    pub fn new(shared: Arc<Shared>, lease: Lease, hand_over: CancellationToken) -> Self {
-        let context = Arc::new(ShardContext { shared, lease, hand_over });
+    /// `hand_over` is cancelled with `lost`.
+    pub fn new(shared: Arc<Shared>, lease: Lease, hand_over: CancellationToken, lost: CancellationToken) -> Self {
+        let context = Arc::new(ShardContext { shared, lease, hand_over, lost });
         Self {
             actors: BTreeMap::new(),
             running: JoinSet::new(),
@@ -199,7 +200,7 @@ impl ShardTask {
             self.actors.remove(&key);
         }
         match exit {
-            Exit::Reload => self.send(key, Mail::Nudge),
+            Exit::Reload | Exit::Refused(_) => self.send(key, Mail::Nudge),
             Exit::Idle { wake_at_ms: Some(at) } => self.schedule.add(at, key),
             Exit::Fenced => self.lost = true,
             Exit::Idle { wake_at_ms: None } | Exit::HandedOver | Exit::Gone => {}

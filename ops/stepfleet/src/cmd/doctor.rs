@@ -10,7 +10,7 @@ use std::time::Instant;
 use anyhow::{Result, bail};
 use clap::Args;
 use domain::ports::{Archive, Clock};
-use domain::verify::{Progress, verify_all, verify_memories};
+use domain::verify::{Progress, verify_all, verify_memories, verify_transcripts};
 use history::LanceArchive;
 use host::clock::SystemClock;
 use host::config::{Config, Database, History as Place};
@@ -141,13 +141,16 @@ async fn verify(store: &Store, archive: &LanceArchive) -> Result<History> {
     .await?;
     bar.finish_and_clear();
     let memories = verify_memories(store.tail.as_ref(), archive).await?;
-    let broken = verdict.broken.iter().map(ToString::to_string).chain(memories.findings);
+    let transcripts = verify_transcripts(store.transcripts.as_ref(), store.conversations.as_ref(), archive).await?;
+    let broken = verdict.broken.iter().map(ToString::to_string);
+    let broken = broken.chain(memories.findings).chain(transcripts.findings);
     let shown = broken.take(BROKEN_SHOWN_MAX).collect();
     Ok(History {
         sessions: verdict.seen.sessions,
         steps: verdict.seen.steps,
         memories: memories.seen,
-        broken: verdict.seen.broken + memories.broken,
+        records: transcripts.seen,
+        broken: verdict.seen.broken + memories.broken + transcripts.broken,
         findings: shown,
     })
 }

@@ -2,7 +2,7 @@
 
 use anyhow::{Result, bail};
 use clap::Args;
-use schemas::api::StepPage;
+use schemas::api::{SessionDetail, StepPage};
 
 use crate::client::Client;
 use crate::output::{Output, cell, or_dash, print, table};
@@ -46,6 +46,7 @@ impl Steps {
         if self.session.is_none() && self.agent.is_none() {
             bail!("name a session, or an agent with --agent");
         }
+        let session = self.session.clone();
         let number = |value: Option<u64>| value.map(|value| value.to_string());
         let filters = [
             ("session_id", self.session),
@@ -62,6 +63,10 @@ impl Steps {
         ];
         let query: Vec<(&str, String)> = filters.into_iter().filter_map(|(name, value)| Some((name, value?))).collect();
         let page: StepPage = client.get("/api/agent-steps", &query).await?;
+        // The list is empty as well if there is no such session; this says so.
+        if let Some(session) = session.filter(|_| page.items.is_empty()) {
+            client.get::<SessionDetail>(&format!("/api/sessions/{session}"), &[]).await?;
+        }
         out.show(&page, |page| {
             let mut rows = table(&["iteration", "step", "next", "status", "ms", "text", "guidance", "error"]);
             for step in &page.items {

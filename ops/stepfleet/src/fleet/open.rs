@@ -7,6 +7,7 @@ use anyhow::{Error, Result, bail};
 use broker::{EmbeddedLive, EmbeddedQueue, Rabbit};
 use domain::ports::{
     Archive, Clock, DeadLetters, Effects, Embedder, Live, Memories, MemoryArchive, Models, Queue, TaskQueue,
+    TranscriptArchive,
 };
 use domain::recall::ArchivedMemories;
 use domain::verify::common_past;
@@ -26,6 +27,7 @@ pub struct Parts {
     pub store: Store,
     pub archive: Arc<dyn Archive>,
     pub memory_archive: Arc<dyn MemoryArchive>,
+    pub records: Arc<dyn TranscriptArchive>,
     pub memories: Arc<dyn Memories>,
     pub queue: Arc<dyn Queue>,
     pub dead: Arc<dyn DeadLetters>,
@@ -93,6 +95,7 @@ impl Parts {
         Ok(Self {
             store,
             memory_archive: archive.clone(),
+            records: archive.clone(),
             archive,
             memories,
             queue,

@@ -6,6 +6,7 @@ use anyhow::{Result, bail};
 use domain::failure::Failure;
 use domain::ports::{
     Clock, Commits, Conversations, Definitions, Journal, Leases, Ledger, MemoryTail, Operations, Sessions, Tokens,
+    TranscriptTail,
 };
 use host::config::{Config, Database};
 use store::{OpenOptions, PostgresStore, SqliteStore};
@@ -24,6 +25,8 @@ pub struct Store {
     pub operations: Arc<dyn Operations>,
     /// Memories, as far as the archive does not have all of them.
     pub tail: Arc<dyn MemoryTail>,
+    /// Logs of conversations, as far as the archive does not have them.
+    pub transcripts: Arc<dyn TranscriptTail>,
     backend: Backend,
 }
 
@@ -77,6 +80,7 @@ impl Store {
             + Conversations
             + Operations
             + MemoryTail
+            + TranscriptTail
             + 'static,
     {
         let store = Arc::new(store);
@@ -90,7 +94,8 @@ impl Store {
             definitions: store.clone(),
             conversations: store.clone(),
             operations: store.clone(),
-            tail: store,
+            tail: store.clone(),
+            transcripts: store,
             backend,
         }
     }

@@ -1,5 +1,7 @@
 //! Breaks what was seen, one promise at a time: the checker must notice each of them.
 
+mod talk;
+
 use clap::ValueEnum;
 
 use crate::seen::{Owner, Seen, Session};
@@ -37,6 +39,32 @@ pub enum Break {
     LostState,
     /// A shard is left without an owner
     OrphanShard,
+    /// A message of a user is gone
+    LostPost,
+    /// A message of a user is there twice
+    DoublePost,
+    /// The log of a conversation misses a record
+    TalkGap,
+    /// A turn never ends
+    OpenTurn,
+    /// A completed turn has no answer
+    LostAnswer,
+    /// A call of a tool has no result
+    LostResult,
+    /// A call of a tool has two results
+    DoubleResult,
+    /// A tool that must be called at most once is called twice
+    DoubleTool,
+    /// A reply is recorded that no model gave
+    UnaskedModel,
+    /// A model is asked again, for something else
+    OtherQuestion,
+    /// What a call of a model used is counted twice
+    DoubleSpending,
+    /// The live stream of a conversation misses a record
+    TalkStreamGap,
+    /// The live stream of a conversation brings a record again
+    TalkStreamRepeat,
 }
 
 impl Break {
@@ -58,6 +86,19 @@ impl Break {
             Self::NoCause => &["no cause"],
             Self::LostState => &["state lost"],
             Self::OrphanShard => &["shard without owner"],
+            Self::LostPost => &["post lost"],
+            Self::DoublePost => &["post repeated"],
+            Self::TalkGap => &["transcript has a gap"],
+            Self::OpenTurn => &["turn not ended"],
+            Self::LostAnswer => &["final message"],
+            Self::LostResult => &["result lost"],
+            Self::DoubleResult => &["result repeated"],
+            Self::DoubleTool => &["tool called twice"],
+            Self::UnaskedModel => &["model not asked"],
+            Self::OtherQuestion => &["model asked otherwise"],
+            Self::DoubleSpending => &["spending"],
+            Self::TalkStreamGap => &["talk stream differs"],
+            Self::TalkStreamRepeat => &["talk stream repeats"],
         }
     }
 
@@ -121,6 +162,8 @@ impl Break {
                 session.items[at].step.as_mut()?.text = Some("-7".into());
             }
             Self::OrphanShard => seen.fleet.shards.first_mut()?.1 = None,
+            // Of conversations.
+            _ => talk::apply(self, seen)?,
         }
         Some(())
     }

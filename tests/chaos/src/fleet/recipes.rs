@@ -9,8 +9,8 @@ use anyhow::{Context, Result};
 use rand::Rng;
 use serde_json::{Value, json};
 
-use super::Fleet;
 use super::member::Recipe;
+use super::{Fleet, agents};
 use crate::plan::{ARCHIVIST, EXECUTOR, Shape, stories};
 
 /// What every process is told.
@@ -34,12 +34,14 @@ pub fn recipe(fleet: &Fleet, name: &str, (database, broker): (String, String)) -
     let mut env = common(fleet);
     let listen = fleet.listen.get(name).cloned().unwrap_or_default();
     let script = dir.join("script.json").to_string_lossy().into_owned();
+    let record = dir.join("run").join(format!("{}{name}.jsonl", agents::RECORD)).to_string_lossy().into_owned();
     let data = dir.join("data").join(name).to_string_lossy().into_owned();
     let set = [
         ("STEPFLEET_DATABASE_URL", database),
         ("STEPFLEET_AMQP_URL", broker),
         ("STEPFLEET_DATA_DIR", data),
         ("STEPFLEET_SCRIPT", script),
+        ("STEPFLEET_SCRIPT_RECORD", record),
     ];
     env.extend(set.map(|(name, value)| (name.to_owned(), value)));
     let roles = match name {
@@ -135,7 +137,7 @@ fn script() -> Value {
         json!({"frame": {"next_step": "s/{{n}}", "state": {"...": "{{state}}", "n": "{{n}}"}, "text": "did {{n}}"},
                "delay_ms": delay_ms})
     };
-    let mut rules: Vec<Value> = Vec::new();
+    let mut rules = agents::rules();
     for (n, class) in ["rate_limit", "overloaded", "cut", "rate_limit", "overloaded"].iter().enumerate() {
         rules.push(fails("task-flaky", 3 + 7 * n as u64, class));
     }

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use super::{PATIENCE, World, post};
+use super::{PATIENCE, World, code_of, post};
 use crate::diary::now_ms;
 use crate::plan::{Act, Kind, Story};
 use crate::seen::{Sent, Told};
@@ -192,8 +192,4 @@ impl<'w> Client<'w> {
     fn complain(&self, what: &str, body: &Value, answer: &Value) {
         self.world.diary.complain(format!("{what} ({}) was answered with {answer}", body["action_id"]));
     }
-}
-
-fn code_of(body: &Value) -> String {
-    body["code"].as_str().map_or_else(|| body.to_string(), str::to_owned)
 }

@@ -60,6 +60,8 @@ async fn an_input_by_agent_is_for_its_newest_session_alone() {
     assert_eq!(fleet.steps("new").await[0]["text"], "hello");
     for session in ["old", "other"] {
         assert!(fleet.steps(session).await.is_empty(), "{session} was told, too");
+        // Whoever has made no step yet is there all the same.
+        assert_eq!(read(&fleet, &["steps", session]).await["items"], json!([]));
     }
     assert_says(&told(&fleet, &["steps", "--agent", "ben"]).await, &["hello"]);
 }

@@ -28,8 +28,10 @@ async fn who_is_not_there_is_named_with_what_to_do() {
         refused(&fleet, &with(verb, &["--agent", "nobody"]), NO_AGENT).await;
         refused(&fleet, verb, &["name a session, or an agent with --agent"]).await;
     }
-    for verb in ["show", "why"] {
+    for verb in ["show", "why", "steps"] {
         refused(&fleet, &[verb, "nobody"], &["session_not_found", "GET /api/sessions"]).await;
+    }
+    for verb in ["show", "why"] {
         refused(&fleet, &[verb], &["<SESSION>", "--help"]).await;
     }
     refused(&fleet, &["action", "nothing"], &["action_not_found", "no action nothing"]).await;

@@ -1,9 +1,12 @@
 //! Create, interrupt, pause, resume, destroy.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
+use super::frames::serve;
 use crate::harness::{Harness, assert_chain, wait};
 
 /// A joke loop that is quick enough to test with.
@@ -100,35 +103,53 @@ async fn statuses(fleet: &Harness, session: &str) -> Vec<String> {
     changes.map(|event| event["data"]["status"].as_str().unwrap_or_default().to_owned()).collect()
 }
 
+/// Sessions that a restart must leave as they are.
+const AT_REST: [(&str, &str); 4] =
+    [("pauses", "paused"), ("ended", "completed"), ("destroyed", "stopped"), ("fails", "error")];
+
+async fn steps_at_rest(fleet: &Harness) -> Vec<usize> {
+    let mut counts = Vec::new();
+    for (session, _) in AT_REST {
+        counts.push(fleet.steps(session).await.len());
+    }
+    counts
+}
+
 #[tokio::test]
 async fn s45_a_restart_revives_what_was_live_and_nothing_else() {
+    let calls = Arc::new(AtomicUsize::new(0));
+    let counter = calls.clone();
+    // No frame, so the session that gets it is in error.
+    let url = serve(move |_| {
+        counter.fetch_add(1, Ordering::SeqCst);
+        json!({})
+    });
     let mut fleet = Harness::start().await;
     fleet.create("runs", jokes("cats")).await;
     fleet.create("pauses", jokes("dogs")).await;
     fleet.create("ended", json!({ "moniker": "count", "config": { "until": 3 } })).await;
     fleet.create("destroyed", jokes("owls")).await;
+    fleet.create("fails", json!({ "moniker": "http", "config": { "url": url } })).await;
     for session in ["runs", "pauses", "destroyed"] {
         fleet.wait_steps(session, 2).await;
     }
     fleet.tell("pauses", "pause", json!({})).await;
     fleet.tell("destroyed", "destroy", json!({})).await;
-    fleet.wait_status("pauses", "paused").await;
-    fleet.wait_status("destroyed", "stopped").await;
-    fleet.wait_status("ended", "completed").await;
-    let held: Vec<usize> =
-        [fleet.steps("pauses").await.len(), fleet.steps("ended").await.len(), fleet.steps("destroyed").await.len()]
-            .into();
+    for (session, status) in AT_REST {
+        fleet.wait_status(session, status).await;
+    }
+    let (held, asked) = (steps_at_rest(&fleet).await, calls.load(Ordering::SeqCst));
     assert!(fleet.stop().await.success(), "{}", fleet.log());
     fleet.up().await;
     let before = fleet.steps("runs").await.len();
     assert_chain(&fleet.wait_steps("runs", before + 3).await);
-    let now: Vec<usize> =
-        [fleet.steps("pauses").await.len(), fleet.steps("ended").await.len(), fleet.steps("destroyed").await.len()]
-            .into();
-    assert_eq!(now, held, "only what ran goes on");
-    assert_eq!(fleet.status("pauses").await, "paused");
-    assert_eq!(fleet.status("ended").await, "completed");
-    assert_eq!(fleet.status("destroyed").await, "stopped");
+    assert_eq!(steps_at_rest(&fleet).await, held, "only what ran goes on");
+    for (session, status) in AT_REST {
+        assert_eq!(fleet.status(session).await, status, "{session}");
+    }
+    assert_eq!(calls.load(Ordering::SeqCst), asked, "what failed is not tried again unasked");
     fleet.tell("pauses", "resume", json!({})).await;
     assert_chain(&fleet.wait_steps("pauses", held[0] + 2).await);
+    fleet.tell("fails", "resume", json!({})).await;
+    wait("the failed step is tried again", || async { (calls.load(Ordering::SeqCst) > asked).then_some(()) }).await;
 }

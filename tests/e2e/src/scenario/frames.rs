@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::harness::{Harness, assert_chain};
 
 /// A step function over HTTP that answers each frame with `reply(frame)`; returns its address.
-fn serve(reply: impl Fn(Value) -> Value + Send + Sync + 'static) -> String {
+pub fn serve(reply: impl Fn(Value) -> Value + Send + Sync + 'static) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let address = listener.local_addr().expect("an address");
     let reply = std::sync::Arc::new(reply);

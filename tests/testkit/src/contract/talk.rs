@@ -9,6 +9,7 @@ use schemas::conversation::{
 };
 use schemas::id::Namespace;
 use schemas::json::Json;
+use schemas::limits::SPENT_OF_SHARD_MAX;
 use schemas::problem::Code;
 use serde_json::json;
 
@@ -165,6 +166,13 @@ async fn calls_of_models_add_up_once(ports: &Ports) {
     ports.say(&owner, "s1", log(vec![broken, call("r4", 1, 0.0)])).await;
     assert_eq!(spent("default").await, (eight.0 + 2, eight.1, 17));
     assert_eq!(spent("other").await, (0, 0, 0));
+    // The sums of a shard end at a bound, in one commit and over several, and others are added to them.
+    let huge = (0..9).map(|n| call(&format!("h{n}"), u64::MAX - 1, 1e300)).collect();
+    ports.say(&owner, "s1", log(huge)).await;
+    ports.say(&owner, "s1", log(vec![call("h9", 1, 1e300)])).await;
+    let (_, cost_nanos, calls) = spent("default").await;
+    let bounds = SPENT_OF_SHARD_MAX..=SPENT_OF_SHARD_MAX + eight.1;
+    assert!(bounds.contains(&cost_nanos) && calls == 27, "{cost_nanos} in {calls} calls");
 }
 
 async fn turns_are_replaced_whole(ports: &Ports) {

@@ -3,12 +3,14 @@
 
 mod memories;
 mod read;
+mod transcripts;
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use domain::conversation::kept::KeptRecords;
 use domain::failure::Failure;
 use domain::memory::kept::KeptMemory;
 use domain::ports::{Archive, ArchiveBatch, EventRow, StepQuery, Watermarks};
@@ -42,6 +44,7 @@ struct Tables {
     snapshots: BTreeMap<SessionKey, Snapshot>,
     snapshot_marks: Watermarks,
     memories: BTreeMap<(MemoryOwner, MemoryId), KeptMemory>,
+    records: KeptRecords,
     appends: u64,
 }
 

@@ -118,6 +118,11 @@ impl FaultyQueue {
         lock(&self.published).clone()
     }
 
+    /// How many deliveries of a queue were acknowledged so far; buried ones do not count.
+    pub fn acknowledged(&self, queue: &str) -> u64 {
+        self.lane(queue).acknowledged()
+    }
+
     /// Somebody who is not of the fleet puts bytes on a queue.
     pub fn put(&self, queue: &str, body: Vec<u8>) {
         self.lane(queue).push(Instant::now(), Content::Foreign(Foreign { body, message_id: None }));

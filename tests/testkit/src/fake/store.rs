@@ -16,6 +16,7 @@ mod sessions;
 mod state;
 mod talk;
 mod tokens;
+mod transcripts;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 

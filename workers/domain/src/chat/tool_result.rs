@@ -16,6 +16,8 @@ pub enum ToolErrorCode {
     InvalidInput,
     AgentDeclined,
     InternalError,
+    /// A program has made all the calls that one execution may make.
+    ToolCallLimit,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

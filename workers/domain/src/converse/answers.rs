@@ -7,17 +7,16 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::apply::Applying;
-use super::assembly::Assembly;
 use super::decision::TurnDecision;
 use super::ids;
 use super::moniker;
 use super::open::Calls;
-use super::reply::{self, Reply};
+use super::reply;
 use super::state::Stage;
 use super::summary::{Compacting, Known};
 use super::{budget, compacting};
 use crate::chat::{ProviderCallRecord, ToolResult};
-use crate::effect::Outcome;
+use crate::effect::{EffectFailure, Outcome};
 use crate::moniker::StepInput;
 
 /// Whose the session is, for what its turns cause.
@@ -62,21 +61,16 @@ pub(super) fn take(step: &mut Applying, place: &Place<'_>, key_of: &str, outcome
 
 /// Critical: without a context the turn fails (SPEC W-CTX-07).
 fn assembled(step: &mut Applying, turn: &TurnId, outcome: &Outcome) {
-    let (assembly, error) = match outcome {
-        Outcome::Ok(value) => match serde_json::from_value::<Assembly>(value.clone()) {
-            Ok(assembly) => (Some(assembly), None),
-            Err(error) => (None, Some(("internal", error.to_string()))),
-        },
-        Outcome::Failed(failure) => (None, Some((failure.code.as_str(), failure.message.clone()))),
+    let assembly = match outcome.assembly() {
+        Ok(assembly) => assembly,
+        Err(EffectFailure { code, message, .. }) => {
+            step.event(turn, ids::ASSEMBLY_FAILED, json!({"code": code.as_str(), "message": message}));
+            let error = TurnError { code: code.as_str().to_owned(), message, provider: None, raw: None };
+            step.apply(vec![TurnDecision::FailTurn { turn_id: turn.clone(), error, cancelled: false }]);
+            return;
+        }
     };
-    if let Some((code, message)) = error {
-        step.event(turn, "context_assembly.failed", json!({"code": code, "message": message}));
-        let error = TurnError { code: code.to_owned(), message, provider: None, raw: None };
-        step.apply(vec![TurnDecision::FailTurn { turn_id: turn.clone(), error, cancelled: false }]);
-        return;
-    }
-    let Some(assembly) = assembly else { return };
-    let run = ids::record_id(turn, ASSEMBLE);
+    let run = ids::record_id(turn, ids::ASSEMBLE);
     step.state.notes.clear();
     let upto = |known: &Option<Known>| known.as_ref().map(|known| known.upto);
     if upto(&assembly.summary) > upto(&step.state.summary) {
@@ -86,19 +80,16 @@ fn assembled(step: &mut Applying, turn: &TurnId, outcome: &Outcome) {
         lane.turn.context_assembly_run_id = Some(run.clone());
         lane.limits = Some(assembly.limits.clone());
     }
-    step.record(LogKind::Assembly, turn, run, &assembly);
+    step.record(LogKind::Assembly, turn, run, assembly);
     step.apply(vec![TurnDecision::ResumeFromTool { turn_id: turn.clone() }]);
 }
 
 fn replied(step: &mut Applying, place: &Place<'_>, turn: &TurnId, number: u32, outcome: &Outcome) {
-    let reply = match outcome {
-        Outcome::Ok(value) => serde_json::from_value::<Reply>(value.clone()).map_err(|error| error.to_string()),
-        Outcome::Failed(failure) => Err(failure.message.clone()),
-    };
-    let reply = match reply {
+    let reply = match outcome.reply() {
         Ok(reply) => reply,
-        Err(message) => {
-            let error = TurnError { code: "provider_failed".to_owned(), message, provider: None, raw: None };
+        Err(failure) => {
+            let (code, message) = ("provider_failed".to_owned(), failure.message);
+            let error = TurnError { code, message, provider: None, raw: None };
             step.apply(vec![TurnDecision::FailTurn { turn_id: turn.clone(), error, cancelled: false }]);
             return;
         }
@@ -127,13 +118,13 @@ fn replied(step: &mut Applying, place: &Place<'_>, turn: &TurnId, number: u32, o
         messages: &reply.messages,
         may_compact: lane.limits.as_ref().is_some_and(|limits| limits.context.is_some()),
     };
-    let acted = reply::plan(lane, &calls, &reply);
+    let acted = reply::plan(lane, &calls, reply);
     count(step, turn, &acted);
     if let Some(record) = &acted.record {
-        step.record(LogKind::Move, turn, ids::record_id(turn, &format!("move.{number}")), record);
+        step.record(LogKind::Move, turn, ids::record_id_of(turn, ids::MOVE, number), record);
     }
     for result in &acted.results {
-        let id = ids::record_id(turn, &format!("result.{number}.{}", result.tool_call_id));
+        let id = ids::record_id_of(turn, ids::RESULT, format_args!("{number}.{}", result.tool_call_id));
         step.record(LogKind::ToolResult, turn, bounded(id), &SyncResult { number, result });
         if let Some(error) = &result.error {
             failed_tool(step, turn, &format!("{number}.{}", result.tool_call_id), &json!(error));
@@ -184,7 +175,7 @@ pub(super) fn failed_tool(step: &mut Applying, turn: &TurnId, which: &str, error
         lane.turn.issues.tool_failures += 1;
     }
     let detail = json!({"type": "tool.failed", "turn_id": turn, "error": error});
-    let id = bounded(ids::record_id(turn, &format!("tool.failed.{which}")));
+    let id = bounded(ids::record_id_of(turn, ids::TOOL_FAILED, which));
     step.record(LogKind::Event, turn, id, &detail);
 }
 
@@ -198,13 +189,13 @@ pub(super) fn bounded(id: String) -> String {
 fn extracted(step: &mut Applying, turn: &TurnId, outcome: &Outcome) {
     let Some(at) = step.state.lanes.iter().position(|lane| lane.turn.turn_id == *turn) else { return };
     let mut lane = step.state.lanes.remove(at);
-    lane.turn.memory_extraction_run_id = Some(ids::record_id(turn, EXTRACT));
+    lane.turn.memory_extraction_run_id = Some(ids::record_id(turn, ids::EXTRACT));
     lane.turn.phase = lane.phase();
     lane.turn.pending_operations = 0;
     if let Outcome::Failed(failure) = outcome {
         lane.turn.issues.memory_extraction_failed = true;
         let detail = json!({"code": failure.code.as_str(), "message": failure.message});
-        step.event(turn, "memory_extraction.failed", detail);
+        step.event(turn, ids::EXTRACTION_FAILED, detail);
     }
     step.emits.talk.turns.push(lane.turn);
 }

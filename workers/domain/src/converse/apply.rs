@@ -22,8 +22,6 @@ use crate::moniker::Emits;
 pub(super) const LANES_MAX: usize = 16;
 /// Agents that were looped in and are told of pauses: the newest.
 const JOINED_MAX: usize = 256;
-/// The name of the conversation's first event.
-const STARTED: &str = "conversation_started";
 
 /// A step in the making: the state it leaves, and what it causes.
 pub(super) struct Applying {
@@ -113,8 +111,8 @@ impl Applying {
     }
 
     /// Something that happened, by its name (SPEC K-30).
-    pub fn event(&mut self, turn: &TurnId, name: &str, mut detail: Value) {
-        detail["type"] = name.into();
+    pub fn event(&mut self, turn: &TurnId, name: ids::Word, mut detail: Value) {
+        detail["type"] = name.as_str().into();
         detail["turn_id"] = json!(turn);
         self.record(LogKind::Event, turn, ids::record_id(turn, name), &detail);
     }
@@ -122,9 +120,10 @@ impl Applying {
     fn start(&mut self, turn: Turn, reply_to: Option<super::state::ReplyTo>) {
         let turn_id = turn.turn_id.clone();
         let busy = self.state.lanes.iter().filter(|lane| lane.stage != Stage::Queued).count();
-        let detail = json!({"type": STARTED});
-        self.record(LogKind::Event, &turn_id, STARTED.to_owned(), &detail);
-        let name = if matches!(turn.caller, Caller::User { .. }) { "conversation_turn" } else { "agent_call_started" };
+        let detail = json!({"type": ids::STARTED});
+        self.record(LogKind::Event, &turn_id, ids::STARTED.to_owned(), &detail);
+        let is_users = matches!(turn.caller, Caller::User { .. });
+        let name = if is_users { ids::CONVERSATION_TURN } else { ids::AGENT_CALL_STARTED };
         self.event(&turn_id, name, json!({"caller": turn.caller, "input_message_id": turn.input_message_id}));
         self.state.turns_started += 1;
         self.state.since_ms.get_or_insert(turn.created_at_ms);
@@ -212,7 +211,7 @@ impl Applying {
         let tool = lane.open.iter().find(|open| open.operation_id == operation_id).map(|open| open.tool.clone());
         lane.open.retain(|open| open.operation_id != operation_id);
         lane.unseen += 1;
-        let id = ids::record_id(turn_id, &format!("late.{operation_id}"));
+        let id = ids::record_id_of(turn_id, ids::LATE, &operation_id);
         let late = LateResult { operation_id, tool: tool.unwrap_or_default(), result };
         self.record(LogKind::AsyncResult, turn_id, id, &late);
     }
@@ -232,9 +231,9 @@ impl Applying {
         let (issues, declined) = (lane.turn.issues.clone(), lane.declined);
         let is_called = !matches!(lane.turn.caller, Caller::User { .. });
         let (reply_to, text, usage) = (lane.reply_to.take(), lane.last_text.take(), lane.turn.usage);
-        self.event(turn_id, "turn.completed", json!({ "issues": issues }));
+        self.event(turn_id, ids::TURN_COMPLETED, json!({ "issues": issues }));
         if is_called {
-            self.event(turn_id, "agent_call_completed", json!({}));
+            self.event(turn_id, ids::AGENT_CALL_COMPLETED, json!({}));
         }
         if let Some(to) = reply_to {
             let text = text.unwrap_or_default();
@@ -272,7 +271,7 @@ impl Applying {
         lane.turn.pending_operations = 0;
         lane.turn.completed_at_ms = Some(0);
         self.emits.talk.turns.push(lane.turn);
-        self.event(turn_id, "turn.failed", json!({"error": error, "cancelled": cancelled}));
+        self.event(turn_id, ids::TURN_FAILED, json!({"error": error, "cancelled": cancelled}));
         if let Some(to) = lane.reply_to {
             let message = format!("Turn failed during execution: {}", error.message);
             let failure = ToolError { code: ToolErrorCode::ExecutionFailed, message, retriable: !cancelled };

@@ -25,11 +25,9 @@ pub(super) fn begin(step: &mut Applying, turn: &TurnId, tokens: u64) {
 
 /// Takes what the `number`th piece of the turn came to. Nothing in here fails a turn.
 pub(super) fn taken(step: &mut Applying, turn: &TurnId, number: u32, outcome: &Outcome) {
-    let compacted = match outcome {
-        Outcome::Ok(value) => serde_json::from_value::<Compacted>(value.clone())
-            .unwrap_or_else(|error| Compacted { failure: Some(error.to_string()), ..Compacted::default() }),
-        Outcome::Failed(failure) => Compacted { failure: Some(failure.message.clone()), ..Compacted::default() },
-    };
+    let compacted = outcome.compacted().cloned();
+    let compacted =
+        compacted.unwrap_or_else(|failure| Compacted { failure: Some(failure.message), ..Compacted::default() });
     if let Some(record) = &compacted.record {
         called(step, turn, record);
     }
@@ -57,7 +55,7 @@ pub(super) fn taken(step: &mut Applying, turn: &TurnId, number: u32, outcome: &O
 
 /// Its batch is in the archive; from here on the model is shown the summary (invariant C1).
 fn record(step: &mut Applying, turn: &TurnId, number: u32, made: &Summarised) {
-    let id = ids::record_id(turn, &format!("summary.{number}"));
+    let id = ids::record_id_of(turn, ids::SUMMARY, number);
     if made.summary.scope == Extent::Conversation {
         let known = step.state.summary.as_ref().map(|known| &known.id);
         if known != made.base.as_ref() {
@@ -84,7 +82,7 @@ fn must_go_on(step: &Applying, turn: &TurnId, tokens: u64) -> bool {
 
 fn failed(step: &mut Applying, turn: &TurnId, number: u32, message: &str, so: &str) {
     let detail = json!({"type": "context_compaction.failed", "turn_id": turn, "message": message, "so": so});
-    step.record(LogKind::Event, turn, ids::record_id(turn, &format!("compaction.failed.{number}")), &detail);
+    step.record(LogKind::Event, turn, ids::record_id_of(turn, ids::COMPACTION_FAILED, number), &detail);
 }
 
 /// Tells who asked, and goes on to the reply.
@@ -96,14 +94,14 @@ fn end(step: &mut Applying, turn: &TurnId, number: u32, tokens: u64, failure: Op
     let statistics = statistics(&compaction, tokens, failure);
     for call in &compaction.calls {
         let result = ToolResult::ok(call.clone(), statistics.clone());
-        let id = bounded(ids::record_id(turn, &format!("result.{moves}.{call}")));
+        let id = bounded(ids::record_id_of(turn, ids::RESULT, format_args!("{moves}.{call}")));
         step.record(LogKind::ToolResult, turn, id, &SyncResult { number: moves, result: &result });
     }
     if compaction.messages > 0 {
         let mut detail = statistics;
         detail["type"] = "context_compaction.completed".into();
         detail["turn_id"] = json!(turn);
-        step.record(LogKind::Event, turn, ids::record_id(turn, &format!("compacted.{number}")), &detail);
+        step.record(LogKind::Event, turn, ids::record_id_of(turn, ids::COMPACTED, number), &detail);
     }
     step.apply(vec![TurnDecision::ResumeFromTool { turn_id: turn.clone() }]);
 }

@@ -40,7 +40,7 @@ pub(super) fn take(step: &mut Applying, guidance: &Value) {
     }
     for (turn, stage) in active {
         let body = json!({"text": text, "message_id": guidance.get("message_id"), "from": "guidance"});
-        step.record(LogKind::Note, &turn, ids::record_id(&turn, &format!("note.{number}")), &body);
+        step.record(LogKind::Note, &turn, ids::record_id_of(&turn, ids::NOTE, number), &body);
         if stage == Stage::WaitAsync {
             step.apply(vec![TurnDecision::ResumeFromTool { turn_id: turn }]);
         } else if let Some(lane) = step.state.lane_mut(&turn).filter(|_| stage == Stage::Think) {

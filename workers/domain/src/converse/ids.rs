@@ -1,5 +1,7 @@
 //! Ids of what turns cause: derived, so that they are the same after a crash.
 
+use std::fmt::Display;
+
 use schemas::id::{ActionId, ConversationId, MessageId, OperationId, SessionId, TurnId};
 use schemas::limits::ID_BYTES_MAX;
 
@@ -27,36 +29,67 @@ derive_id!(operation_id, OperationId);
 derive_id!(session_id, SessionId);
 derive_id!(turn_id, TurnId);
 
+/// What a record of a turn is of. No record's id is made without one, so all of them are reserved.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Word(&'static str);
+
+impl Word {
+    pub fn as_str(self) -> &'static str {
+        self.0
+    }
+}
+
+macro_rules! words {
+    ($($name:ident = $word:literal,)*) => {
+        $(pub const $name: Word = Word($word);)*
+        const WORDS: &[Word] = &[$($name),*];
+    };
+}
+
+words! {
+    AGENT_CALL_COMPLETED = "agent_call_completed",
+    AGENT_CALL_STARTED = "agent_call_started",
+    ASSEMBLE = "assemble",
+    ASSEMBLY_FAILED = "context_assembly.failed",
+    COMPACTED = "compacted",
+    COMPACTION_FAILED = "compaction.failed",
+    CONVERSATION_TURN = "conversation_turn",
+    EXTRACT = "extract",
+    EXTRACTION_FAILED = "memory_extraction.failed",
+    LATE = "late",
+    MOVE = "move",
+    NOTE = "note",
+    RESULT = "result",
+    SUMMARY = "summary",
+    TOOL_FAILED = "tool.failed",
+    TURN_COMPLETED = "turn.completed",
+    TURN_FAILED = "turn.failed",
+}
+
+/// Id and name of a conversation's first event, whichever turn tells it.
+pub const STARTED: &str = "conversation_started";
+/// Before the number of a reply.
+const REPLY: &str = "m";
+
 /// Of the message that the `number`th reply of a turn becomes; pieces of it are streamed under it.
 pub fn message_id(turn: &TurnId, number: u32) -> MessageId {
-    MessageId::parse(&derived(turn.as_str(), &format!("m{number}"))).expect("a derived id is an id")
+    MessageId::parse(&derived(turn.as_str(), &format!("{REPLY}{number}"))).expect("a derived id is an id")
 }
 
 /// Whether an id of somebody else could be one that a turn derives: the log has one space for all.
 pub fn is_reserved(id: &str) -> bool {
-    const WORDS: [&str; 14] = [
-        "agent_call_completed",
-        "agent_call_started",
-        "assemble",
-        "compacted",
-        "compaction",
-        "context_assembly",
-        "conversation_turn",
-        "extract",
-        "late",
-        "memory_extraction",
-        "move",
-        "note",
-        "result",
-        "summary",
-    ];
     let is_word = |rest: &str| {
-        let word = rest.split('.').next().unwrap_or(rest);
-        let number = word.strip_prefix('m').unwrap_or_default();
+        let word = first(rest);
+        let number = word.strip_prefix(REPLY).unwrap_or_default();
         let is_reply = !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit());
-        is_reply || WORDS.contains(&word) || ["turn", "tool"].contains(&word)
+        is_reply || WORDS.iter().any(|known| first(known.0) == word)
     };
-    id.char_indices().any(|(at, c)| c == '.' && is_word(&id[at + 1..]))
+    id == STARTED || id.char_indices().any(|(at, c)| c == '.' && is_word(&id[at + 1..]))
+}
+
+/// Up to the first dot.
+fn first(text: &str) -> &str {
+    text.split_once('.').map_or(text, |(first, _)| first)
 }
 
 /// The message that an input becomes which was not posted as one.
@@ -66,9 +99,14 @@ pub fn input_message_id(action: &ActionId) -> MessageId {
     MessageId::parse(&text).expect("both are ids")
 }
 
-/// Of a record in the log of a conversation.
-pub fn record_id(turn: &TurnId, what: &str) -> String {
-    derived(turn.as_str(), what)
+/// Of a record in the log of a conversation, one of its kind in the turn.
+pub fn record_id(turn: &TurnId, word: Word) -> String {
+    derived(turn.as_str(), word.0)
+}
+
+/// The same for one of several.
+pub fn record_id_of(turn: &TurnId, word: Word, which: impl Display) -> String {
+    derived(turn.as_str(), &format!("{}.{which}", word.0))
 }
 
 #[cfg(test)]
@@ -78,8 +116,10 @@ mod tests {
     #[test]
     fn what_a_turn_derives_is_reserved() {
         let turn = TurnId::parse("t.1").unwrap();
-        let derived = [message_id(&turn, 12).to_string(), record_id(&turn, "assemble"), record_id(&turn, "move.3")];
-        for id in derived.iter().map(String::as_str).chain(["t.result.x.1", "t.turn.completed", "t.tool.failed.9"]) {
+        let of_turn = WORDS.iter().flat_map(|word| [record_id(&turn, *word), record_id_of(&turn, *word, "3.c1")]);
+        let derived: Vec<String> =
+            of_turn.chain([message_id(&turn, 0).to_string(), message_id(&turn, 12).to_string()]).collect();
+        for id in derived.iter().map(String::as_str).chain([STARTED, "t.result.x.1", "t.tool.failed.9"]) {
             assert!(is_reserved(id), "{id}");
             let action = ActionId::parse(id).unwrap();
             assert!(!is_reserved(input_message_id(&action).as_str()), "{id}");

@@ -6,6 +6,7 @@ use schemas::id::{ConversationId, SessionId};
 use schemas::json::Json;
 use schemas::problem::{Code, FieldProblem};
 use schemas::session::SessionSpec;
+use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::agents;
@@ -32,7 +33,7 @@ impl Moniker for Converse {
 
     fn check(&self, spec: &SessionSpec, state: &Value) -> Vec<FieldProblem> {
         let mut problems = settings::check(spec);
-        if serde_json::from_value::<TalkState>(state.clone()).is_err() {
+        if TalkState::deserialize(state).is_err() {
             let message = "is no state of a conversation; leave it out: the session starts without turns";
             problems.push(FieldProblem::new("payload.state", message));
         }
@@ -120,7 +121,7 @@ impl Moniker for Converse {
 }
 
 fn read(state: &Value) -> Result<TalkState, String> {
-    serde_json::from_value(state.clone()).map_err(|error| format!("the state of the conversation is damaged: {error}"))
+    TalkState::deserialize(state).map_err(|error| format!("the state of the conversation is damaged: {error}"))
 }
 
 fn waiting(state: &TalkState) -> Decision {
@@ -185,7 +186,7 @@ fn settle(step: &mut Applying, ended: &super::state::Ended, at_ms: i64) {
     let settled = results::plan(lane, &open, ended);
     if let Some(result) = &settled.result {
         if !open.is_async {
-            let id = answers::bounded(ids::record_id(&turn, &format!("result.{}", open.operation_id)));
+            let id = answers::bounded(ids::record_id_of(&turn, ids::RESULT, &open.operation_id));
             step.record(LogKind::ToolResult, &turn, id, &answers::SyncResult { number, result });
         }
         if let Some(error) = &result.error {
@@ -193,7 +194,7 @@ fn settle(step: &mut Applying, ended: &super::state::Ended, at_ms: i64) {
         }
     }
     // Acceptance has ended the operation if it was named by its own id.
-    if ended.payload.get("operation_id").is_none() {
+    if ended.payload.get("operation_id").is_none_or(Value::is_null) {
         let is_ok = ended.result.error.is_none();
         let state = if is_ok { OperationState::Completed } else { OperationState::Failed };
         step.emits.talk.operations.push(stub(&turn, &open.operation_id, open.kind, state));

@@ -10,7 +10,7 @@ use super::budget;
 use super::decision::TurnDecision;
 use super::state::{Approved, Open};
 use crate::chat::{Message, ToolCall, ToolError, ToolErrorCode, ToolResult};
-use crate::tool::{self, Builtin, Dispatch, ExecutionContext, Place, ResolvedTool, ToolPlan};
+use crate::tool::{self, Builtin, Dispatch, ExecutionContext, Place, ResolvedTool, ToolPlan, Toolbox};
 
 /// Where the calls come from.
 pub(super) struct Calls<'a> {
@@ -64,11 +64,15 @@ impl Calls<'_> {
         planned
     }
 
-    fn task(&self, planned: &mut Planned, index: usize, call: &ToolCall, dispatch: Dispatch) {
+    fn task(&self, planned: &mut Planned, index: usize, call: &ToolCall, mut dispatch: Dispatch) {
+        let is_program = dispatch.request.kind == ActionKind::Code;
+        let toolbox = is_program.then(|| Toolbox::of(self.tools, self.constraints));
+        dispatch.wants_messages |= toolbox.as_ref().is_some_and(Toolbox::wants_messages);
         let context = ExecutionContext {
             agent_id: Some(self.agent.clone()),
             project_ids: Vec::new(),
             messages: Some(tool::history(self.messages)),
+            toolbox,
         };
         let is_async = dispatch.is_async;
         let is_question = dispatch.request.kind == ActionKind::Human;

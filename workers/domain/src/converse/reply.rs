@@ -3,7 +3,6 @@
 use schemas::conversation::{EventType, Message, MessageRole, SenderType, TurnError, TurnPhase};
 use schemas::definition::AgentConstraints;
 use schemas::id::{AgentId, TurnId};
-use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::budget::Over;
@@ -20,31 +19,23 @@ const NOTICE: &str = "I have used all the steps I may take for this request and 
                       Ask again, perhaps for a smaller part of it.";
 
 /// What a call of a model came to, with what is needed to act on it.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Reply {
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reply: Option<ChatReply>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failure: Option<ChatFailure>,
     /// It was cut short: this is what it had said.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cut: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub record: Option<ProviderCallRecord>,
     /// The model was not asked: a budget is used up.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub over: Option<Over>,
     pub agent_name: String,
     pub tools: Vec<ResolvedTool>,
     pub constraints: AgentConstraints,
     /// Offset of the last record of the log that it was shown.
-    #[serde(default)]
     pub seen: u64,
     /// What the model was shown.
-    #[serde(default)]
     pub messages: Vec<chat::Message>,
     /// Tokens of a request that is over its budget, by the estimate: the model was not asked.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub over_budget: Option<u64>,
 }
 

@@ -68,27 +68,23 @@ pub struct Known {
 }
 
 /// What one piece of a compaction came to.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct Compacted {
     /// Tokens of the next request without it, by the estimate.
     pub tokens: u64,
     /// Absent when nothing is left to do, and when it failed.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub made: Option<Summarised>,
     /// Why there is no summary.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failure: Option<String>,
     /// Of the model that was asked.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub record: Option<ProviderCallRecord>,
 }
 
 /// A summary whose newest batch is in the archive.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Summarised {
     pub summary: Summary,
     /// Id of the record that it goes on from.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub base: Option<String>,
     /// Messages that it stands for, and the one before did not.
     pub messages: u64,

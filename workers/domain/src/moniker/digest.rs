@@ -61,15 +61,13 @@ impl Moniker for Digest {
             Ok(progress) => progress,
             Err(problem) => return Decision::Fail { code: Code::StepFailed, message: format!("state: {problem}") },
         };
-        let answer = match input.outcomes.first() {
+        let answer = match input.outcomes.first().map(Outcome::json) {
             None => {
                 let effect = Effect::NextDocument { paths: plan.paths, glob: plan.glob, after: progress.after };
                 return Decision::Perform(effect);
             }
-            Some(Outcome::Failed(failure)) => {
-                return Decision::Fail { code: failure.code, message: failure.message.clone() };
-            }
-            Some(Outcome::Ok(answer)) => answer,
+            Some(Err(failure)) => return Decision::Fail { code: failure.code, message: failure.message },
+            Some(Ok(answer)) => answer,
         };
         let step = &input.frame.step;
         if answer.get("done") == Some(&Value::Bool(true)) {

@@ -52,15 +52,15 @@ impl Moniker for Http {
             frame.guidance = Some(json!({ "input": arrival.payload }));
             took_arrival = true;
         }
-        match input.outcomes.first() {
+        match input.outcomes.first().map(Outcome::json) {
             None => Decision::Perform(Effect::HttpPost {
                 url: target.url,
                 body: json!(frame),
                 timeout_ms: target.timeout_ms,
                 class: target.class,
             }),
-            Some(Outcome::Failed(failure)) => Decision::Fail { code: failure.code, message: failure.message.clone() },
-            Some(Outcome::Ok(answer)) => match read_frame(&frame.step, answer.clone()) {
+            Some(Err(failure)) => Decision::Fail { code: failure.code, message: failure.message },
+            Some(Ok(answer)) => match read_frame(&frame.step, answer.clone()) {
                 Ok(out) => Decision::Finish { out, took_arrival },
                 Err(problem) => Decision::Fail {
                     code: Code::FrameInvalid,

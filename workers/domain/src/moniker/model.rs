@@ -100,12 +100,10 @@ impl Moniker for ModelStep {
                 json: true,
             }))
         };
-        let text = match input.outcomes.last() {
+        let text = match input.outcomes.last().map(Outcome::json) {
             None => return ask(None),
-            Some(Outcome::Failed(failure)) => {
-                return Decision::Fail { code: failure.code, message: failure.message.clone() };
-            }
-            Some(Outcome::Ok(answer)) => answer.get("text").and_then(Value::as_str).unwrap_or(""),
+            Some(Err(failure)) => return Decision::Fail { code: failure.code, message: failure.message },
+            Some(Ok(answer)) => answer.get("text").and_then(Value::as_str).unwrap_or(""),
         };
         match read_answer(&frame, text) {
             Ok(mut out) => {

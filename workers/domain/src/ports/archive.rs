@@ -61,7 +61,7 @@ pub trait Archive: Send + Sync {
     /// its watermark with it, when this returns.
     async fn append(&self, batch: &ArchiveBatch) -> Result<(), Failure>;
 
-    /// What every table has: the minimum over the tables.
+    /// Up to where every table has everything. Once `append` has returned, no less than its batch.
     async fn watermarks(&self) -> Result<Watermarks, Failure>;
 
     /// Steps in the order of the query; filter, then order, then offset and limit. More than

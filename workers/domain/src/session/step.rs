@@ -95,6 +95,10 @@ impl Session {
 
     /// Starts a step that takes the answer of a call, and nothing else.
     pub fn begin_answer_step(&mut self, answer: Answer, now_ms: i64) -> StepStart {
+        StepStart { answer: Some(answer), ..self.begin_bare_step(now_ms) }
+    }
+
+    fn begin_bare_step(&mut self, now_ms: i64) -> StepStart {
         StepStart {
             guidance: None,
             frame: FrameIn {
@@ -107,7 +111,7 @@ impl Session {
             guidance_seq: None,
             arrival: None,
             arrival_seq: None,
-            answer: Some(answer),
+            answer: None,
         }
     }
 
@@ -235,6 +239,15 @@ impl Session {
             self.end(now_ms, SessionStatus::Error, StopReason::Failed, json!({"error": error, "code": code}));
         }
         StepTaken::Failed
+    }
+
+    /// Records a failed step that took nothing, if the session runs: what the step came to cannot be
+    /// recorded. Guidance and work wait for a resume.
+    pub fn fail(&mut self, code: Code, message: String, now_ms: i64) {
+        if self.head.status == SessionStatus::Running {
+            let start = self.begin_bare_step(now_ms);
+            self.fail_step(start, code, message, now_ms);
+        }
     }
 
     fn settle_consumed(&mut self, start: &StepStart, took_arrival: bool) {

@@ -264,6 +264,27 @@ fn a_failed_step_keeps_its_token_and_resume_runs_it_again() {
 }
 
 #[test]
+fn a_session_that_fails_beside_its_steps_keeps_guidance_and_input() {
+    let mut bench = Bench::new(|_| ());
+    bench.turn();
+    bench.post(ActionType::Interrupt, json!({"guidance": 1}));
+    bench.post(ActionType::Input, json!({}));
+    bench.session.fail(Code::Internal, "cannot be stored".into(), bench.now);
+    assert_eq!((bench.status(), bench.session.head().steps), (SessionStatus::Error, 2));
+    assert_eq!(bench.session.head().last_error.as_deref(), Some("internal: cannot be stored"));
+    bench.post(ActionType::Resume, json!({}));
+    bench.turn();
+    let commit = bench.commit();
+    assert_eq!(commit.settled.len(), 4, "create, resume, interrupt, input: {:?}", commit.settled);
+    let seen: Vec<_> = commit.entry.steps.iter().map(|s| (s.status, s.guidance.is_some())).collect();
+    assert_eq!(seen, [(StepStatus::Ok, false), (StepStatus::Error, false), (StepStatus::Ok, true)]);
+    bench.post(ActionType::Pause, json!({}));
+    bench.turn();
+    bench.session.fail(Code::Internal, "cannot be stored".into(), bench.now);
+    assert_eq!(bench.status(), SessionStatus::Paused, "who does not run cannot fail");
+}
+
+#[test]
 fn limits_and_done_end_a_session() {
     let mut bench = Bench::new(|spec| spec.max_steps = Some(2));
     while bench.turn() == Next::Step {}

@@ -1,5 +1,6 @@
 //! One attempt at an operation: what it is given, and how it may fail.
 
+use schemas::conversation::Operation;
 use schemas::definition::EffectClass;
 use schemas::id::{ConversationId, Namespace, OperationId, SessionId, TurnId};
 use serde_json::Value;
@@ -23,6 +24,24 @@ pub struct ActionCall {
     pub attempt: u32,
     pub timeout_ms: u64,
     pub request: ActionRequest,
+}
+
+impl ActionCall {
+    /// The attempt that an operation is at.
+    pub fn new(namespace: &Namespace, operation: &Operation, request: ActionRequest) -> Self {
+        Self {
+            namespace: namespace.clone(),
+            session_id: operation.session_id.clone(),
+            conversation_id: operation.conversation_id.clone(),
+            turn_id: operation.turn_id.clone(),
+            operation_id: operation.operation_id.clone(),
+            tool: operation.tool.clone(),
+            effect_class: operation.effect_class,
+            attempt: operation.attempt,
+            timeout_ms: operation.timeout_ms,
+            request,
+        }
+    }
 }
 
 /// Failures of the infrastructure, in the words of `retryable_errors`.

@@ -6,7 +6,7 @@ use schemas::definition::EffectClass;
 use schemas::limits::{OPERATION_LOST_MAX, RETRY_DELAY_MS_MAX};
 use serde_json::Value;
 
-use super::action::{ActionFailure, Probe};
+use super::action::{ActionFailure, Probe, Trouble};
 use super::dispatch::ActionRequest;
 use super::settle::finished;
 use crate::chat::{ToolError, ToolErrorCode};
@@ -115,6 +115,12 @@ fn in_doubt(operation: &Operation, why: &str) -> ToolError {
     ToolError { code: ToolErrorCode::ExecutionFailed, message, retriable: false }
 }
 
+/// An attempt that took longer than its operation may.
+pub fn late(operation: &Operation) -> ActionFailure {
+    let message = format!("{} did not answer within {} ms", operation.tool, operation.timeout_ms);
+    ActionFailure::trouble(Trouble::Timeout, message, true)
+}
+
 /// The answer to a call whose request nobody can read any more.
 pub fn unreadable(operation: &Operation, why: &serde_json::Error) -> ToolError {
     let message = format!("the request of {} cannot be read: {why}", operation.tool);
@@ -124,7 +130,7 @@ pub fn unreadable(operation: &Operation, why: &serde_json::Error) -> ToolError {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tool::{Builtin, Place, ToolPlan, Trouble, operation, plan};
+    use crate::tool::{Builtin, Place, ToolPlan, operation, plan};
 
     fn operation_of(class: EffectClass, attempt: u32, max_attempts: u32) -> (Operation, ActionRequest) {
         let tools = [Builtin::MemoryRead.resolved()];

@@ -22,7 +22,7 @@ pub enum Builtin {
 }
 
 /// Version of all that is built in; a change of what they mean raises it.
-const VERSION: u64 = 1;
+const VERSION: u64 = 2;
 
 impl Builtin {
     pub const ALL: [Self; 7] = [
@@ -105,7 +105,8 @@ impl Builtin {
             }
             Self::ExecuteCode => {
                 "Run a JavaScript or TypeScript program and get what it prints. It sees no network, and no files but \
-                 its own empty folder."
+                 its own folder. Within it, `await tools.call(name, input)` calls another of your tools and gives its \
+                 answer, or throws; at most 25 times, and only tools that may be repeated and need nobody's yes."
             }
         }
     }

@@ -9,6 +9,7 @@ use schemas::limits::TOOL_MESSAGES_BYTES_MAX;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use super::toolbox::Toolbox;
 use crate::chat::{Message, Role};
 
 /// An operation that has no place yet.
@@ -67,6 +68,9 @@ pub struct ExecutionContext {
     /// The newest of the history up to the call, if the action reads it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub messages: Option<Vec<Message>>,
+    /// What a program may call, if a program is what is run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub toolbox: Option<Toolbox>,
 }
 
 /// The newest messages that an operation may carry, oldest first, without the system's.

@@ -43,6 +43,13 @@ pub fn result_id(id: &OperationId) -> ActionId {
     ActionId::parse(&text).expect("ids are plain")
 }
 
+/// The `index`th call of a program that runs as `execution`: no operation, but a key like one.
+pub fn called_id(execution: &OperationId, index: usize) -> OperationId {
+    let name = format!("{execution}.call.{index}");
+    let text = if name.len() <= ID_BYTES_MAX { name } else { format!("h.{}", hash::hex(&hash::sha256(&name))) };
+    OperationId::parse(&text).expect("ids and numbers are plain")
+}
+
 /// What the commit of the step writes. Times are the store's.
 pub fn operation(dispatch: Dispatch, place: Place, context: ExecutionContext) -> Operation {
     let mut request = dispatch.request;

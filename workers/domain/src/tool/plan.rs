@@ -42,7 +42,11 @@ pub fn plan(tools: &[ResolvedTool], constraints: &AgentConstraints, call: &ToolC
     decide(tools, constraints, call).unwrap_or_else(|error| ToolPlan::Refused(ToolResult::failed(&call.id, error)))
 }
 
-fn decide(tools: &[ResolvedTool], constraints: &AgentConstraints, call: &ToolCall) -> Result<ToolPlan, ToolError> {
+pub(super) fn decide(
+    tools: &[ResolvedTool],
+    constraints: &AgentConstraints,
+    call: &ToolCall,
+) -> Result<ToolPlan, ToolError> {
     let tool = find(tools, &call.name)?;
     permitted(tool, constraints).map_err(|why| error(ToolErrorCode::PermissionDenied, why))?;
     if let Some(refused) = ToolResult::of_invalid(call) {
@@ -71,7 +75,7 @@ fn decide(tools: &[ResolvedTool], constraints: &AgentConstraints, call: &ToolCal
     }
 }
 
-fn error(code: ToolErrorCode, message: impl Into<String>) -> ToolError {
+pub(super) fn error(code: ToolErrorCode, message: impl Into<String>) -> ToolError {
     ToolError { code, message: message.into(), retriable: false }
 }
 
@@ -221,7 +225,7 @@ fn request(action: &ResolvedAction, input: Value) -> ActionRequest {
 
 /// Tool and action each have a class, and each is `at_most_once` unless somebody says otherwise: what
 /// was said counts, and of two sayings the careful one.
-fn effect_class(tool: EffectClass, action: EffectClass) -> EffectClass {
+pub(super) fn effect_class(tool: EffectClass, action: EffectClass) -> EffectClass {
     match (tool, action) {
         (EffectClass::AtMostOnce, said) | (said, EffectClass::AtMostOnce) => said,
         (EffectClass::Probeable, _) | (_, EffectClass::Probeable) => EffectClass::Probeable,

@@ -1,5 +1,7 @@
 //! Calls against tools: what is refused, what is dispatched, and under which names.
 
+mod toolbox;
+
 use schemas::conversation::OperationKind;
 use schemas::definition::{ActionDef, ActionKind, AgentConstraints, EffectClass, InvocationMode, Task, Tool};
 use schemas::id::{ConversationId, DefinitionId, Namespace, SessionId, TurnId};

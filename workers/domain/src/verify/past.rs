@@ -1,29 +1,25 @@
 //! Whether journal and archive have the same past. One of the two may have been lost, moved away or
 //! restored from a copy of another time; going on would lose more, and hide it.
 
-use std::collections::BTreeMap;
-
-use schemas::id::Shard;
-
 use crate::failure::Failure;
 use crate::ports::{Archive, Journal, JournalLag};
 
-/// Up to where each shard is archived, by the archive and the journal together.
+/// Each shard of the journal, and up to where the archive has it.
 ///
 /// # Errors
 /// The two are not of the same time. Nothing may be archived or trimmed then.
-pub async fn common_past(archive: &dyn Archive, journal: &dyn Journal) -> Result<BTreeMap<Shard, u64>, Failure> {
+pub async fn common_past(archive: &dyn Archive, journal: &dyn Journal) -> Result<Vec<(JournalLag, u64)>, Failure> {
     // Somebody else may be archiving: of what is counted twice, the earlier count is the lower one.
     let before = journal.lag().await?;
     let archived = archive.watermarks().await?;
     let after = journal.lag().await?;
-    let mut marks = BTreeMap::new();
-    for (before, after) in before.iter().zip(&after) {
+    let mut past = Vec::with_capacity(after.len());
+    for (before, after) in before.iter().zip(after) {
         let theirs = archived.get(&after.shard).copied().unwrap_or(0);
-        check(before, after, theirs)?;
-        marks.insert(after.shard, theirs.max(after.archived_seq));
+        check(before, &after, theirs)?;
+        past.push((after, theirs));
     }
-    Ok(marks)
+    Ok(past)
 }
 
 fn check(before: &JournalLag, after: &JournalLag, theirs: u64) -> Result<(), Failure> {

@@ -56,6 +56,8 @@ impl Gate {
         self.put_before(&place, &mut tables.events).await;
         self.put_before(&place, &mut tables.state).await;
         self.put_before(&place, &mut tables.memories).await;
+        self.put_before(&place, &mut tables.messages).await;
+        self.put_before(&place, &mut tables.moves).await;
         LanceArchive(Arc::new(tables))
     }
 

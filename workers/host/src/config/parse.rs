@@ -19,7 +19,9 @@ const DATA_DIR: &str = "stepfleet-data";
 const LISTEN: &str = "127.0.0.1:7070";
 /// Shorter ones can be guessed.
 const TOKEN_CHARS_MIN: usize = 16;
-const PROVIDERS: &[&str] = &["anthropic", "openai", "gemini"];
+const PROVIDERS: &[&str] = &["anthropic", "openai", "openai_responses", "gemini", SCRIPTED];
+/// It has no models to choose from.
+const SCRIPTED: &str = "scripted";
 
 struct Reader {
     settings: BTreeMap<&'static str, Setting>,
@@ -225,10 +227,12 @@ fn shards(text: &str) -> Result<u16, String> {
 }
 
 fn provider_and_model(text: &str) -> Result<String, String> {
-    let known =
-        text.split_once('/').is_some_and(|(provider, model)| PROVIDERS.contains(&provider) && !model.is_empty());
-    if known || text == "scripted" {
+    let known = text
+        .split_once('/')
+        .is_some_and(|(provider, model)| PROVIDERS.contains(&provider) && provider != SCRIPTED && !model.is_empty());
+    if known || text == SCRIPTED {
         return Ok(text.to_owned());
     }
-    Err(format!("use provider/model with one of the providers {}, or scripted", PROVIDERS.join(", ")))
+    let known: Vec<&str> = PROVIDERS.iter().copied().filter(|provider| *provider != SCRIPTED).collect();
+    Err(format!("use provider/model with one of the providers {}, or {SCRIPTED}", known.join(", ")))
 }

@@ -83,6 +83,17 @@ fn a_profile_with_an_unknown_key_is_refused() {
 }
 
 #[test]
+fn models_may_be_of_every_provider_there_is() {
+    for provider in ["anthropic", "openai", "openai_responses", "gemini", "scripted"] {
+        let file = format!("[models.one]\nprovider = \"{provider}\"\nmodel = \"m\"\n");
+        assert!(Config::load(&layers(Some(&file), &[], &[])).is_ok(), "{provider}");
+        let model = format!("{provider}/m");
+        let chosen = Config::load(&layers(None, &[], &[("model", &model)]));
+        assert_eq!(chosen.is_ok(), provider != "scripted", "{model}");
+    }
+}
+
+#[test]
 fn a_token_is_hidden() {
     let config = Config::load(&layers(None, &[("STEPFLEET_TOKEN", "0123456789abcdef")], &[])).unwrap();
     assert_eq!(config.token.as_ref().map(|token| token.expose()), Some("0123456789abcdef"));

@@ -1,5 +1,8 @@
-//! `code`: a program in Deno, which is given nothing but an empty folder (SPEC A-RT-02). The limits are
-//! ours: size, time and output are held from outside, and its whole process group ends with the call.
+//! `code`: a program in Deno, which is given nothing but a folder of its own and the tools of its agent
+//! (SPEC A-RT-02). The limits are ours: size, time, output and calls are held from outside, and its whole
+//! process group ends with the call.
+
+pub mod bridge;
 
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -7,16 +10,25 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use domain::chat::ToolErrorCode;
-use domain::ports::{ActionCall, ActionFailure, Trouble};
+use domain::ports::{ActionCall, ActionFailure, ActionRunner, Trouble};
 use schemas::limits::{CODE_BYTES_MAX, CODE_MS_MAX, CODE_OUTPUT_BYTES_MAX};
 use serde_json::{Value, json};
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
+use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::process::Command;
 
 use super::group::Group;
+use bridge::Bridge;
 
 /// Memory of the program's own values, megabytes.
 const HEAP_MB: u32 = 256;
+/// Either stream may fill its half of the output alone.
+const PRINTED_BYTES_MAX: usize = CODE_OUTPUT_BYTES_MAX / 2;
+/// The program within its folder.
+const FILE: &str = "program.ts";
+/// What stands before it, and gives it `tools`.
+const PRELUDE: &str = include_str!("code/prelude.js");
+/// Characters of a failure that tell what was called.
+const CALLED_CHARS_MAX: usize = 500;
 
 /// What programs are run with.
 #[derive(Debug, Clone, Default)]
@@ -27,22 +39,48 @@ pub struct CodeConfig {
     pub allow_net: Vec<String>,
 }
 
-pub async fn run(config: &CodeConfig, call: &ActionCall) -> Result<Value, ActionFailure> {
+/// `runner`: carries out what the program calls.
+pub async fn run(config: &CodeConfig, runner: &dyn ActionRunner, call: &ActionCall) -> Result<Value, ActionFailure> {
     let code = call.request.input.get("code").and_then(Value::as_str).unwrap_or_default();
     if code.is_empty() || code.len() > CODE_BYTES_MAX {
         let what = format!("code must have 1 to {CODE_BYTES_MAX} bytes; this one has {}", code.len());
         return Err(ActionFailure::invalid(what));
     }
-    let folder = Folder::new().map_err(|error| {
+    let folder = Folder::with(code).map_err(|error| {
         ActionFailure::trouble(Trouble::ServerError, format!("there is no folder to run code in: {error}"), false)
     })?;
     let mut group = start(config, folder.path())?;
+    let bridge = Bridge::new(runner, call);
     let limit = Duration::from_millis(CODE_MS_MAX.min(call.timeout_ms.max(1)));
-    let ended = tokio::time::timeout(limit, outcome(&mut group, code)).await;
-    ended.unwrap_or_else(|_| {
+    let ended = tokio::time::timeout(limit, outcome(&mut group, &bridge)).await;
+    let ended = ended.unwrap_or_else(|_| {
         let message = format!("the program did not end within {} ms; do less at a time", limit.as_millis());
         Err(ActionFailure::business(ToolErrorCode::Timeout, message))
-    })
+    });
+    told(ended, bridge.calls())
+}
+
+/// With what was called: as a list beside an answer, and in words before a failure, whose end may be cut.
+fn told(ended: Result<Value, ActionFailure>, calls: Vec<Value>) -> Result<Value, ActionFailure> {
+    if calls.is_empty() {
+        return ended;
+    }
+    match ended {
+        Ok(mut answer) => {
+            answer["calls"] = calls.into();
+            Ok(answer)
+        }
+        Err(mut failure) => {
+            let word = |call: &Value| {
+                let end = call["error"].as_str().unwrap_or("ok");
+                format!("{} ({end})", call["tool"].as_str().unwrap_or_default())
+            };
+            let called = calls.iter().map(word).collect::<Vec<_>>().join(", ");
+            let called: String = called.chars().take(CALLED_CHARS_MAX).collect();
+            failure.error.message = format!("after calls of {called}: {}", failure.error.message);
+            Err(failure)
+        }
+    }
 }
 
 fn start(config: &CodeConfig, folder: &Path) -> Result<Group, ActionFailure> {
@@ -56,7 +94,7 @@ fn start(config: &CodeConfig, folder: &Path) -> Result<Group, ActionFailure> {
     if !config.allow_net.is_empty() {
         command.arg(format!("--allow-net={}", config.allow_net.join(",")));
     }
-    command.args(["--ext=ts", "-"]);
+    command.arg(FILE);
     command.env_clear().env("HOME", folder).env("DENO_DIR", folder.join(".deno")).env("NO_COLOR", "1");
     // Deno finds itself by its path only when it is not named whole.
     if let Some(path) = std::env::var_os("PATH") {
@@ -77,21 +115,15 @@ fn start(config: &CodeConfig, folder: &Path) -> Result<Group, ActionFailure> {
     })
 }
 
-async fn outcome(group: &mut Group, code: &str) -> Result<Value, ActionFailure> {
+async fn outcome(group: &mut Group, bridge: &Bridge<'_>) -> Result<Value, ActionFailure> {
     let broken = |what: &str| ActionFailure::business(ToolErrorCode::InternalError, format!("the sandbox {what}"));
-    let (Some(mut input), Some(stdout), Some(stderr)) =
+    let (Some(stdin), Some(stdout), Some(stderr)) =
         (group.child.stdin.take(), group.child.stdout.take(), group.child.stderr.take())
     else {
         return Err(broken("has no standard streams"));
     };
-    let give = async {
-        // A program that ends early does not read all of itself.
-        _ = input.write_all(code.as_bytes()).await;
-        drop(input);
-        Ok(())
-    };
     // The first limit that is passed ends it: a program need not notice that nobody listens.
-    let ((), stdout, stderr) = tokio::try_join!(give, take(stdout), take(stderr))?;
+    let (stdout, stderr) = tokio::try_join!(bridge.serve(stdin, stdout), take(stderr))?;
     let status = group.child.wait().await.map_err(|_| broken("was lost"))?;
     if status.success() {
         return Ok(json!({"stdout": stdout, "stderr": stderr}));
@@ -101,28 +133,32 @@ async fn outcome(group: &mut Group, code: &str) -> Result<Value, ActionFailure> 
     Err(ActionFailure::business(ToolErrorCode::ExecutionFailed, format!("the program {how}: {told}")))
 }
 
-/// All that a stream says, within the limit of both together: either may fill it alone.
+/// All that a stream says, within its limit.
 async fn take(stream: impl AsyncRead + Unpin) -> Result<String, ActionFailure> {
     let mut bytes = Vec::new();
-    let mut bounded = stream.take(CODE_OUTPUT_BYTES_MAX as u64 / 2 + 1);
+    let mut bounded = stream.take(PRINTED_BYTES_MAX as u64 + 1);
     let read = bounded.read_to_end(&mut bytes).await;
-    if bytes.len() > CODE_OUTPUT_BYTES_MAX / 2 {
-        let message = format!("the program said more than {} bytes; print less", CODE_OUTPUT_BYTES_MAX / 2);
-        return Err(ActionFailure::business(ToolErrorCode::ExecutionFailed, message));
+    if bytes.len() > PRINTED_BYTES_MAX {
+        return Err(printed_too_much());
     }
-    match read {
-        Ok(_) => Ok(String::from_utf8_lossy(&bytes).into_owned()),
-        Err(error) => {
-            Err(ActionFailure::business(ToolErrorCode::InternalError, format!("the sandbox cannot be read: {error}")))
-        }
-    }
+    read.map_err(|error| unreadable(&error))?;
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// An empty folder that goes with its handle.
+fn printed_too_much() -> ActionFailure {
+    let message = format!("the program said more than {PRINTED_BYTES_MAX} bytes; print less");
+    ActionFailure::business(ToolErrorCode::ExecutionFailed, message)
+}
+
+fn unreadable(error: &std::io::Error) -> ActionFailure {
+    ActionFailure::business(ToolErrorCode::InternalError, format!("the sandbox cannot be read: {error}"))
+}
+
+/// A folder with a program in it, which goes with its handle.
 struct Folder(PathBuf);
 
 impl Folder {
-    fn new() -> std::io::Result<Self> {
+    fn with(code: &str) -> std::io::Result<Self> {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let path = std::env::temp_dir().join(format!("stepfleet-code-{}-{number}", std::process::id()));
@@ -131,7 +167,10 @@ impl Folder {
             std::fs::remove_dir_all(&path)?;
         }
         std::fs::create_dir(&path)?;
-        Ok(Self(path))
+        let folder = Self(path);
+        // In one line, so that the lines of the program keep their numbers.
+        std::fs::write(folder.path().join(FILE), format!("{} {code}", PRELUDE.replace('\n', " ")))?;
+        Ok(folder)
     }
 
     fn path(&self) -> &Path {

@@ -1,5 +1,6 @@
 //! Actions of each kind, against servers and programs of this machine.
 
+mod bridge;
 mod code;
 mod http;
 mod llm;

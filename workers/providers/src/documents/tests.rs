@@ -32,9 +32,9 @@ impl Corpus {
 
 async fn next(documents: &Documents, paths: &[String], glob: Option<&str>, after: Option<&str>) -> Value {
     let net = Net::new(true).expect("a client");
-    match documents.next(&net, paths, glob, after).await {
-        Outcome::Ok(value) => value,
-        Outcome::Failed(failure) => json!({"failed": failure.message, "code": failure.code.as_str()}),
+    match documents.next(&net, paths, glob, after).await.json() {
+        Ok(value) => value.clone(),
+        Err(failure) => json!({"failed": failure.message, "code": failure.code.as_str()}),
     }
 }
 

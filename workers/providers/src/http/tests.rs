@@ -31,7 +31,7 @@ fn ok(body: &str) -> Say {
 fn failed(outcome: Outcome) -> EffectFailure {
     match outcome {
         Outcome::Failed(failure) => failure,
-        Outcome::Ok(value) => panic!("expected a failure, got {value}"),
+        other => panic!("expected a failure, got {other:?}"),
     }
 }
 

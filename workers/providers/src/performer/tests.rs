@@ -57,7 +57,7 @@ fn spoken(vendor: &str) -> Value {
 fn failed(outcome: Outcome) -> EffectFailure {
     match outcome {
         Outcome::Failed(failure) => failure,
-        Outcome::Ok(value) => panic!("expected a failure, got {value}"),
+        other => panic!("expected a failure, got {other:?}"),
     }
 }
 

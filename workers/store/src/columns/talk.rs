@@ -1,7 +1,8 @@
 //! Rows of conversations: their bodies are whole, and where a column says the same, the column counts.
 
+use domain::conversation::kept::LogPlace;
 use domain::failure::Failure;
-use domain::ports::OperationRow;
+use domain::ports::{OperationRow, UnarchivedRow};
 use domain::spending::Spent;
 use schemas::conversation::{
     Conversation, ConversationStatus, LogKind, LogRecord, LogRow, Operation, OperationState, Participant, Turn,
@@ -67,6 +68,16 @@ pub(crate) fn log_row(row: &impl Columns) -> Result<LogRow, Failure> {
         body: raw_json(row, "body")?,
     };
     Ok(LogRow { offset: count(row, "log_offset")?, record })
+}
+
+pub(crate) fn log_place(row: &impl Columns) -> Result<LogPlace, Failure> {
+    let (namespace, conversation_id) = place(row)?;
+    Ok(LogPlace { namespace, conversation_id, offset: count(row, "log_offset")? })
+}
+
+/// If what the record holds cannot be read, that is told beside its place.
+pub(crate) fn unarchived(row: &impl Columns) -> Result<UnarchivedRow, Failure> {
+    Ok((log_place(row)?, log_row(row)))
 }
 
 pub(crate) fn spent(row: &impl Columns) -> Result<Spent, Failure> {

@@ -11,7 +11,7 @@ use domain::ports::{
 use domain::spending::Spent;
 use schemas::conversation::{Conversation, LogKind, LogRecord, LogRow, Participant, Turn};
 use schemas::id::{ConversationId, Namespace, ParticipantId, TurnId};
-use schemas::limits::{OPEN_TURNS_MAX, PARTICIPANTS_MAX};
+use schemas::limits::{OPEN_TURNS_MAX, PARTICIPANTS_MAX, SPENT_OF_SHARD_MAX};
 
 use super::PostgresStore;
 use super::pool::Statement;
@@ -127,7 +127,8 @@ impl Conversations for PostgresStore {
     }
 
     async fn spent(&self, namespace: &Namespace) -> Result<Spent, Failure> {
-        let row = self.0.pool.fetch_optional(sqlx::query(sql::SPENT).bind(namespace.as_str())).await?;
+        let query = sqlx::query(sql::SPENT).bind(namespace.as_str()).bind(whole(SPENT_OF_SHARD_MAX));
+        let row = self.0.pool.fetch_optional(query).await?;
         row.as_ref().map_or(Ok(Spent::default()), spent)
     }
 

@@ -128,6 +128,11 @@ async fn talk_contract() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn transcripts_contract() {
+    contract::transcripts::suite(&ports).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn memories_contract() {
     contract::memories::suite(&ports).await;
 }

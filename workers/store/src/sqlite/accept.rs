@@ -1,6 +1,7 @@
 //! Accepting actions: read what they touch, judge them in order, write the outcome. The same code
 //! serves the gateway's calls and the follow-ups of a commit, each within its own transaction.
 
+pub(super) mod post;
 mod sql;
 
 use std::ops::Range;
@@ -137,7 +138,7 @@ fn find(script: &'static str, wanted: Wanted<'_>) -> Statement {
     query
 }
 
-fn read(rows: &[SqliteRow]) -> Result<Book, Failure> {
+fn read<'r>(rows: impl IntoIterator<Item = &'r SqliteRow>) -> Result<Book, Failure> {
     let mut book = Book::default();
     for row in rows {
         match get::<&str>(row, "found")? {

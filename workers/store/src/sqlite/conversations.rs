@@ -13,9 +13,10 @@ use futures::TryStreamExt;
 use schemas::conversation::{Conversation, LogKind, LogRecord, LogRow, Participant, Turn, TurnStatus};
 use schemas::id::{ConversationId, Namespace, ParticipantId, TurnId};
 use schemas::json::Json;
-use schemas::limits::{OPEN_TURNS_MAX, PARTICIPANTS_MAX};
+use schemas::limits::{OPEN_TURNS_MAX, PARTICIPANTS_MAX, SPENT_OF_SHARD_MAX};
 
 use super::SqliteStore;
+use super::accept;
 use super::failure::failure;
 use super::rows::get;
 use super::writer::Statement;
@@ -107,9 +108,7 @@ impl Conversations for SqliteStore {
     }
 
     async fn post(&self, post: Post) -> Result<Posted, Failure> {
-        let mut tx = self.0.writer.begin().await?;
-        let result = write::post(tx.connection(), self.0.clock.now_ms(), self.0.shards, &post).await;
-        tx.finish(result).await
+        accept::post::post(&self.0.writer, self.0.clock.now_ms(), self.0.shards, &post).await
     }
 
     async fn log(&self, query: &LogQuery) -> Result<Vec<LogRow>, Failure> {
@@ -158,7 +157,7 @@ impl Conversations for SqliteStore {
     }
 
     async fn spent(&self, namespace: &Namespace) -> Result<Spent, Failure> {
-        let query = sqlx::query(sql::SPENT).bind(namespace.as_str());
+        let query = sqlx::query(sql::SPENT).bind(namespace.as_str()).bind(whole(SPENT_OF_SHARD_MAX));
         spent(&query.fetch_one(&self.0.readers).await.map_err(failure)?)
     }
 

@@ -45,6 +45,7 @@ pub(crate) const MIGRATIONS: Migrations = Migrations(&[
     (6, "limits", include_str!("../../../../migrations/sqlite/0006_limits.sql")),
     (7, "summaries", include_str!("../../../../migrations/sqlite/0007_summaries.sql")),
     (8, "memory_archive", include_str!("../../../../migrations/sqlite/0008_memory_archive.sql")),
+    (9, "transcript_archive", include_str!("../../../../migrations/sqlite/0009_transcript_archive.sql")),
 ]);
 
 const SELECT_VERSION: &str = "SELECT sqlite_version()";

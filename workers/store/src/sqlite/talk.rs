@@ -8,6 +8,7 @@ use std::collections::{HashMap, HashSet};
 use domain::failure::Failure;
 use schemas::conversation::{Conversation, OperationState};
 use schemas::id::{Namespace, OperationId, SessionKey};
+use schemas::limits::SPENT_OF_SHARD_MAX;
 use schemas::session::SessionSpec;
 use sqlx::SqliteConnection;
 use sqlx::sqlite::SqliteRow;
@@ -88,6 +89,11 @@ fn pairs<'p>(pairs: impl Iterator<Item = (&'p str, &'p str)>) -> String {
     pack.into_json()
 }
 
+/// Names conversations to a script.
+pub(super) fn keys(places: &[&Place]) -> String {
+    pairs(places.iter().map(|(namespace, id)| (namespace.as_str(), id.as_str())))
+}
+
 /// The conversations that there are.
 pub(super) async fn forums(
     connection: &mut SqliteConnection,
@@ -96,8 +102,7 @@ pub(super) async fn forums(
     if places.is_empty() {
         return Ok(HashMap::new());
     }
-    let wanted = pairs(places.iter().map(|(namespace, id)| (namespace.as_str(), id.as_str())));
-    let rows = find(connection, sqlx::query(sql::FIND_FORUMS).bind(wanted)).await?;
+    let rows = find(connection, sqlx::query(sql::FIND_FORUMS).bind(keys(places))).await?;
     rows.iter().map(|row| Ok((place(row)?, forum(row)?))).collect()
 }
 
@@ -170,7 +175,8 @@ pub(super) fn say(query: Statement, now_ms: i64, additions: &Additions<'_>) -> S
     let ((log, texts), (turns, turn_texts)) =
         (packs::placed(additions).into_parts(), packs::turns(additions).into_parts());
     let query = query.bind(log).bind(texts).bind(packs::ends(additions, now_ms).into_json());
-    query.bind(packs::spent(additions).into_json()).bind(turns).bind(turn_texts)
+    let query = query.bind(packs::spent(additions).into_json()).bind(turns).bind(turn_texts);
+    query.bind(SPENT_OF_SHARD_MAX as i64)
 }
 
 /// The tags of a conversation.

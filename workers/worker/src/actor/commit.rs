@@ -9,13 +9,17 @@ use domain::commit::{Commit, CommitResult};
 use domain::ports::{ConversationKey, News, Notice};
 use futures::FutureExt;
 use host::trace::{self, Stage};
+use schemas::id::SessionKey;
 use schemas::telemetry::metric;
 use tokio::time::Instant;
 
-use super::{Exit, Flow, Live, ShardContext};
+use super::{Exit, Flow, Live, ShardContext, load};
 
 /// Steps that follow each other within this time may share a commit.
 const TOGETHER: Duration = Duration::from_millis(5);
+
+/// Refusals of a commit after which the store is asked whether it takes others.
+const REFUSALS_MAX: u32 = 5;
 
 type Reply = Pin<Box<dyn Future<Output = Flow> + Send>>;
 
@@ -111,8 +115,10 @@ impl Live {
     }
 }
 
-/// Commits, for as long as it takes; then lets the notices out.
+/// Commits, for as long as it takes; then lets the notices out. Ends early if the store goes on taking
+/// commits of this session, and refuses this one.
 async fn commit_durably(context: Arc<ShardContext>, commit: Commit) -> Flow {
+    let (mut refusals, mut takes_others) = (0, false);
     let deps = &context.shared.deps;
     let (started, begun) = (Instant::now(), trace::begin());
     let mut attempt = 0;
@@ -141,13 +147,29 @@ async fn commit_durably(context: Arc<ShardContext>, commit: Commit) -> Flow {
         if attempt == 1 {
             tracing::warn!(%failure, session.id = %commit.key, "cannot commit; will go on trying");
         }
+        refusals = if failure.retriable { 0 } else { refusals + 1 };
+        if takes_others && refusals > 0 {
+            return Err(Exit::Refused(failure));
+        }
         if context.hand_over.is_cancelled()
             && started.elapsed() > Duration::from_millis(context.shared.config.drain_grace_ms)
         {
             return Err(Exit::HandedOver);
         }
+        // Asked before the last try: a store that takes nothing at present is waited for.
+        takes_others = refusals >= REFUSALS_MAX && takes_commits(&context, &commit.key).await;
         tokio::time::sleep(Duration::from_millis(domain::retry::STORE.delay_ms(attempt).unwrap_or(1_000))).await;
     }
+}
+
+/// Whether the store takes a commit of this session that leaves everything as it is.
+async fn takes_commits(context: &ShardContext, key: &SessionKey) -> bool {
+    let Ok(Some((mut session, _))) = load::try_load(context, key).await else { return false };
+    let head = session.head().clone();
+    let mut commit = session.take_commit(context.lease.epoch, head.updated_at_ms);
+    Arc::make_mut(&mut commit.entry).head = head;
+    let committed = context.shared.deps.commits.commit(&context.shared.config.worker, vec![commit]).await;
+    matches!(committed.as_deref(), Ok([CommitResult::Done { .. }]))
 }
 
 /// Notes in the trace of each action that this commit has settled it.

@@ -40,7 +40,11 @@ pub(super) async fn load(context: &ShardContext, key: &SessionKey) -> Result<(Se
     }
 }
 
-async fn try_load(context: &ShardContext, key: &SessionKey) -> Result<Option<(Session, Option<String>)>, Failure> {
+/// One attempt. `None`: there is no such session here.
+pub(super) async fn try_load(
+    context: &ShardContext,
+    key: &SessionKey,
+) -> Result<Option<(Session, Option<String>)>, Failure> {
     let deps = &context.shared.deps;
     let Some(row) = deps.sessions.session(key).await? else { return Ok(None) };
     if row.shard != context.lease.shard {

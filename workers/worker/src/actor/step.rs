@@ -12,14 +12,14 @@ use schemas::session::SessionStatus;
 use schemas::telemetry::metric;
 use tokio::time::Instant;
 
-use super::{Exit, Flow, Live};
+use super::{Exit, Flow, Live, ShardContext};
 
 /// How an effect ended for the step that asked for it.
 enum Performed {
     Done(Outcome),
     /// Cancelled by urgent guidance: the step starts over with it.
     Restart,
-    /// Cancelled by the end of the session's grace or of the shard's.
+    /// Not begun, or cancelled by the end of the session's grace or of the shard's.
     Cut,
 }
 
@@ -186,15 +186,17 @@ impl Live {
 
     async fn perform(&mut self, start: &StepStart, index: usize, effect: Effect) -> Flow<Performed> {
         let kind = effect.kind();
+        // A hand-over may begin before the commit under way is answered; only the next one can say `sent`.
+        if !self.in_flight.is_none() {
+            self.in_flight.answered().await?;
+        }
+        // What was never noted as sent is not in doubt: the next owner begins anew.
+        if self.context.hand_over.is_cancelled() {
+            return Ok(Performed::Cut);
+        }
         let sent = self.effect_row(start, index, &effect, EffectState::Sent);
         self.note_effects(sent.into_iter().collect());
         self.save_all().await?;
-        // A renewal that makes the lease fresh again may be the very one that found this shard lost.
-        tokio::select! {
-            biased;
-            () = self.context.hand_over.cancelled() => return Ok(Performed::Cut),
-            () = self.context.shared.lease.fresh() => {}
-        }
         let key = effect_key(&self.session.key, start.iteration, index);
         let call = EffectCall { session: self.session.key.clone(), key, effect };
         let started = Instant::now();
@@ -203,21 +205,28 @@ impl Live {
         performed
     }
 
-    /// Waits for the effect and attends to what comes meanwhile.
+    /// Waits for the effect and attends to what comes meanwhile. Only a lost shard keeps what is noted as
+    /// sent from being started; one that is handed over keeps its lease for as long as the grace.
     async fn attend(&mut self, call: &EffectCall) -> Flow<Performed> {
         let is_repeatable = call.effect.class() != EffectClass::AtMostOnce;
         let newest_control = self.session.control.admitted();
         let context = self.context.clone();
-        let deps = &context.shared.deps;
-        let mut running = deps.effects.perform(call);
-        let timeout = tokio::time::sleep(Duration::from_millis(EFFECT_MS_MAX));
-        tokio::pin!(timeout);
+        let running = make(&context, call);
+        tokio::pin!(running);
         let mut grace: Option<Instant> = None;
-        let hand_over = context.hand_over.clone();
         loop {
             let grace_ends = grace.unwrap_or_else(|| Instant::now() + Duration::from_millis(EFFECT_MS_MAX));
             tokio::select! {
                 biased;
+                // A renewal that makes the lease fresh again may be the very one that found this shard lost.
+                () = context.lost.cancelled() => return Err(Exit::Fenced),
+                () = context.hand_over.cancelled(), if grace.is_none() => {
+                    // What may be repeated is handed back: others of the shard wait for its next owner.
+                    if is_repeatable {
+                        return Ok(Performed::Cut);
+                    }
+                    grace = Some(Instant::now() + Duration::from_millis(context.shared.config.drain_grace_ms));
+                }
                 outcome = &mut running => return Ok(Performed::Done(outcome)),
                 mail = self.mailbox.recv() => match mail {
                     Some(mail) => self.admit(mail),
@@ -225,15 +234,7 @@ impl Live {
                     None => return Err(Exit::HandedOver),
                 },
                 answer = self.in_flight.answered() => answer?,
-                () = hand_over.cancelled(), if grace.is_none() => {
-                    // What may be repeated is handed back: others of the shard wait for its next owner.
-                    if is_repeatable {
-                        return Ok(Performed::Cut);
-                    }
-                    grace = Some(Instant::now() + Duration::from_millis(context.shared.config.drain_grace_ms));
-                }
                 () = tokio::time::sleep_until(grace_ends), if grace.is_some() => return Ok(Performed::Cut),
-                () = &mut timeout => return Ok(Performed::Done(timed_out())),
             }
             self.read_ledger().await;
             if self.session.stop_asked() {
@@ -248,6 +249,13 @@ impl Live {
             }
         }
     }
+}
+
+/// Makes the call once the lease allows it.
+async fn make(context: &ShardContext, call: &EffectCall) -> Outcome {
+    context.shared.lease.fresh().await;
+    let limit = Duration::from_millis(EFFECT_MS_MAX);
+    tokio::time::timeout(limit, context.shared.deps.effects.perform(call)).await.unwrap_or_else(|_| timed_out())
 }
 
 fn timed_out() -> Outcome {

@@ -1,6 +1,7 @@
 //! One session must not hold up another, on a runtime of one thread.
 
 mod leaving;
+mod refused;
 
 use std::fmt::Write;
 use std::sync::{Arc, Mutex};
@@ -75,9 +76,9 @@ async fn accept(store: &MemStore, session: &str, payload: Value) {
     assert!(matches!(verdicts[..], [Verdict::Accepted(_)]), "{verdicts:?}");
 }
 
-fn start(name: &str, store: &MemStore, effects: Arc<dyn Effects>, clock: &SimClock) -> Runner {
+fn deps(store: &MemStore, effects: Arc<dyn Effects>, clock: &SimClock) -> RunnerDeps {
     let shared = Arc::new(store.clone());
-    let deps = RunnerDeps {
+    RunnerDeps {
         ledger: shared.clone(),
         sessions: shared.clone(),
         commits: shared.clone(),
@@ -88,8 +89,15 @@ fn start(name: &str, store: &MemStore, effects: Arc<dyn Effects>, clock: &SimClo
         effects,
         live: Arc::new(LocalLive::default()),
         clock: Arc::new(clock.clone()),
-    };
-    Runner::start(deps, RunnerConfig::new(worker(name), "here", "0"))
+    }
+}
+
+fn start(name: &str, store: &MemStore, effects: Arc<dyn Effects>, clock: &SimClock) -> Runner {
+    Runner::start(deps(store, effects, clock), config(name))
+}
+
+fn config(name: &str) -> RunnerConfig {
+    RunnerConfig::new(worker(name), "here", "0")
 }
 
 #[tokio::test(flavor = "current_thread")]

@@ -5,21 +5,16 @@ use std::time::Duration;
 
 use domain::failure::Failure;
 use domain::recall::Moved;
-use schemas::limits::{MEMORIES_NEAR_MAX, MEMORY_MOVE_INTERVAL_MS};
+use schemas::limits::MEMORIES_NEAR_MAX;
 use tokio::time::Instant;
 
 use super::condition::Condition;
+use super::pace::{INTERVAL, TOLD_EVERY, wait};
 use super::{ArchivistConfig, ArchivistDeps};
 
 /// Rows per transaction, and transactions per turn: writers wait for none of them for long.
 const ROWS_AT_A_TIME: usize = 1_000;
 const TIMES_MAX: usize = 20;
-const INTERVAL: Duration = Duration::from_millis(MEMORY_MOVE_INTERVAL_MS);
-/// Batches of mostly rows that cannot be moved come again and again: they take one part of the time in so
-/// many, at most.
-const FUTILE_ONE_IN: u32 = 10;
-/// How often they are told.
-const TOLD_EVERY: Duration = Duration::from_secs(60);
 
 pub struct Mover {
     moving: Condition,
@@ -58,7 +53,8 @@ impl Mover {
         match self.try_turn(deps).await {
             Ok(()) => {
                 self.moving.works();
-                let wait = wait(&self.last, began.elapsed());
+                let Moved { rows, full, left_out, .. } = self.last;
+                let wait = wait(rows, full, left_out, began.elapsed());
                 self.due = began + wait;
                 wait.is_zero()
             }
@@ -94,37 +90,5 @@ impl Mover {
         self.told = Some(Instant::now());
         let which = self.last.findings.join("; ");
         tracing::error!(rows = self.last.left_out, %which, "memories cannot be archived; they stay in the database");
-    }
-}
-
-/// From the beginning of a batch, which took so long, to that of the next one. A full batch that moved
-/// nothing is no reason to hurry.
-fn wait(moved: &Moved, took: Duration) -> Duration {
-    if moved.full && moved.rows > 0 {
-        Duration::ZERO
-    } else if moved.left_out <= moved.rows {
-        INTERVAL
-    } else {
-        INTERVAL.max(took * FUTILE_ONE_IN)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_batch_of_rows_that_cannot_be_moved_makes_no_haste() {
-        let after = |rows, full, left_out| wait(&Moved { rows, full, left_out, ..Moved::default() }, INTERVAL);
-        assert_eq!(after(5, true, 0), Duration::ZERO);
-        assert_eq!(after(5, true, 9), Duration::ZERO, "what moves does not come again");
-        assert_eq!(after(5, false, 0), INTERVAL);
-        assert_eq!(after(5, false, 1), INTERVAL, "others do not wait longer for one");
-        assert_eq!(after(0, false, 0), INTERVAL);
-        for full in [true, false] {
-            assert_eq!(after(0, full, 9), INTERVAL * FUTILE_ONE_IN);
-        }
-        let few = Moved { left_out: 9, ..Moved::default() };
-        assert_eq!(wait(&few, Duration::from_millis(1)), INTERVAL);
     }
 }

@@ -23,12 +23,12 @@ pub struct Marks {
 impl Marks {
     /// After a start or a failure: asks archive and journal what is archived.
     pub async fn reconcile(deps: &ArchivistDeps) -> Result<Self, Failure> {
-        let seqs = common_past(deps.archive.as_ref(), deps.journal.as_ref()).await?;
-        for lag in deps.journal.lag().await? {
-            let archived = seqs.get(&lag.shard).copied().unwrap_or(0);
+        let mut seqs = BTreeMap::new();
+        for (lag, archived) in common_past(deps.archive.as_ref(), deps.journal.as_ref()).await? {
             if archived > lag.archived_seq {
                 deps.journal.mark_archived(lag.shard, archived).await?;
             }
+            seqs.insert(lag.shard, archived.max(lag.archived_seq));
         }
         Ok(Self { seqs, turn: 0 })
     }

@@ -1,6 +1,7 @@
 //! The archivist against faithful fakes, on paused time.
 
 mod memories;
+mod transcripts;
 
 use domain::ports::{ArchiveBatch, EventRow, StepQuery, Watermarks};
 use domain::read::{StepsOf, StepsQuery, steps};
@@ -41,6 +42,8 @@ impl World {
             archive,
             tail: self.ports.tail.clone(),
             memories: Arc::new(self.archive.clone()),
+            transcripts: self.ports.transcripts.clone(),
+            records: Arc::new(self.archive.clone()),
             ledger: self.ports.ledger.clone(),
             clock: Arc::new(self.clock.clone()),
         }

@@ -5,7 +5,7 @@ use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use domain::chat::ToolErrorCode;
-use domain::ports::{ActionCall, ActionFailure, OperationRow, Trouble};
+use domain::ports::{ActionCall, ActionFailure, OperationRow};
 use domain::tool::ActionRequest;
 use domain::tool::attempt::{self, Next, Start};
 use futures::FutureExt;
@@ -69,7 +69,7 @@ async fn decided(shared: &Shared, row: &OperationRow) -> Option<Next> {
         Ok(request) => request,
         Err(error) => return Some(Next::End(Err(attempt::unreadable(operation, &error)))),
     };
-    let call = call(row, request);
+    let call = ActionCall::new(&row.namespace, operation, request);
     let next = match attempt::start(operation) {
         Start::End(error) => Next::End(Err(error)),
         Start::Probe => match probed(shared, operation, &call, None).await {
@@ -88,7 +88,7 @@ async fn attempted(shared: &Shared, operation: &Operation, call: &ActionCall) ->
     let outcome = match tokio::time::timeout(limit, attempt).await {
         Ok(Ok(outcome)) => outcome,
         Ok(Err(_)) => Err(panicked(operation)),
-        Err(_) => Err(late(operation)),
+        Err(_) => Err(attempt::late(operation)),
     };
     match attempt::next(operation, &call.request, outcome) {
         Next::Probe(failure) => probed(shared, operation, call, Some(failure)).await,
@@ -105,27 +105,6 @@ async fn probed(shared: &Shared, operation: &Operation, call: &ActionCall, failu
 fn panicked(operation: &Operation) -> ActionFailure {
     let message = format!("{} broke down within the fleet; its log has more", operation.tool);
     ActionFailure::business(ToolErrorCode::InternalError, message)
-}
-
-fn late(operation: &Operation) -> ActionFailure {
-    let message = format!("{} did not answer within {} ms", operation.tool, operation.timeout_ms);
-    ActionFailure::trouble(Trouble::Timeout, message, true)
-}
-
-fn call(row: &OperationRow, request: ActionRequest) -> ActionCall {
-    let operation = &row.operation;
-    ActionCall {
-        namespace: row.namespace.clone(),
-        session_id: operation.session_id.clone(),
-        conversation_id: operation.conversation_id.clone(),
-        turn_id: operation.turn_id.clone(),
-        operation_id: operation.operation_id.clone(),
-        tool: operation.tool.clone(),
-        effect_class: operation.effect_class,
-        attempt: operation.attempt,
-        timeout_ms: operation.timeout_ms,
-        request,
-    }
 }
 
 /// Extends the claim for as long as the work takes, which its timeout bounds; ends when the claim is

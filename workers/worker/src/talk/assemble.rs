@@ -56,13 +56,7 @@ pub(super) async fn assemble(
     pending: &[PendingView],
 ) -> Outcome {
     let turn = TurnPlace { deps, namespace, talk };
-    match assembled(turn, settings, pending).await {
-        Ok(assembly) => match serde_json::to_value(assembly) {
-            Ok(assembly) => Outcome::Ok(assembly),
-            Err(error) => failed(Code::Internal, error.to_string()),
-        },
-        Err(outcome) => outcome,
-    }
+    assembled(turn, settings, pending).await.map_or_else(|outcome| outcome, Outcome::from)
 }
 
 async fn assembled(turn: TurnPlace<'_>, settings: &Json, pending: &[PendingView]) -> Result<Assembly, Outcome> {

@@ -40,11 +40,7 @@ pub(super) async fn chat(
     asked: Asked<'_>,
     cut: &Notify,
 ) -> Outcome {
-    match reply(deps, place, talk, asked, cut).await.map(|reply| serde_json::to_value(&reply)) {
-        Ok(Ok(value)) => Outcome::Ok(value),
-        Ok(Err(error)) => failed(Code::Internal, error.to_string()),
-        Err(outcome) => outcome,
-    }
+    reply(deps, place, talk, asked, cut).await.map_or_else(|outcome| outcome, Outcome::from)
 }
 
 async fn reply(
@@ -63,7 +59,6 @@ async fn reply(
     let request = shown.request(asked.without_tools);
     let over_budget = tokens_over_budget(&assembly, &shown, &request, talk).filter(|_| asked.may_compact);
     let context = context(&assembly, talk, session);
-    let messages = request.messages.clone();
     let call = ChatCall { id: format!("{}.{number}", talk.turn), target: assembly.target.clone(), request, context };
     let key = ConversationKey { namespace: namespace.clone(), conversation_id: talk.conversation.clone() };
     let sink = Streaming::new(deps.live.as_ref(), key, talk.turn.clone(), message_id(&talk.turn, number));
@@ -77,7 +72,7 @@ async fn reply(
         tools: assembly.tools,
         constraints: assembly.constraints,
         seen: rows.last().map_or(0, |row| row.offset),
-        messages,
+        messages: Vec::new(),
         over_budget,
     };
     if reply.over.is_some() || over_budget.is_some() {
@@ -94,6 +89,7 @@ async fn reply(
         }
         () = cut.notified() => reply.cut = Some(sink.said()),
     }
+    reply.messages = call.request.messages;
     Ok(reply)
 }
 

@@ -30,11 +30,7 @@ pub(super) struct Asked<'a> {
 }
 
 pub(super) async fn compact(deps: &TalkDeps, namespace: &Namespace, talk: &TalkCall, asked: Asked<'_>) -> Outcome {
-    match piece(deps, namespace, talk, &asked).await.map(|compacted| serde_json::to_value(&compacted)) {
-        Ok(Ok(value)) => Outcome::Ok(value),
-        Ok(Err(error)) => failed(Code::Internal, error.to_string()),
-        Err(outcome) => outcome,
-    }
+    piece(deps, namespace, talk, &asked).await.map_or_else(|outcome| outcome, Outcome::from)
 }
 
 async fn piece(

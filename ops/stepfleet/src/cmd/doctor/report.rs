@@ -26,6 +26,8 @@ pub struct History {
     pub steps: u64,
     /// That have left the tail: the archive must have them.
     pub memories: u64,
+    /// Messages and moves that are recorded as archived.
+    pub records: u64,
     pub broken: u64,
     pub findings: Vec<String>,
 }
@@ -55,8 +57,11 @@ impl Report {
             rows.add_row([check.name.clone(), check.well.to_string(), check.detail.clone()]);
         }
         if let Some(history) = &self.history {
-            let History { sessions, steps, memories, broken, .. } = history;
-            let detail = format!("{sessions} sessions, {steps} steps, {memories} memories, {broken} breaches");
+            let History { sessions, steps, memories, records, broken, .. } = history;
+            let detail = format!(
+                "{sessions} sessions, {steps} steps, {memories} memories, {records} messages and moves, \
+                 {broken} breaches"
+            );
             rows.add_row(["history".into(), (history.broken == 0).to_string(), detail]);
             for finding in &history.findings {
                 rows.add_row([String::new(), "false".into(), finding.clone()]);
@@ -76,7 +81,8 @@ mod tests {
         report.add("a", true, "");
         report.finish();
         assert!(report.well);
-        report.history = Some(History { sessions: 1, steps: 1, memories: 0, broken: 1, findings: vec!["gap".into()] });
+        let findings = vec!["gap".into()];
+        report.history = Some(History { sessions: 1, steps: 1, memories: 0, records: 0, broken: 1, findings });
         report.finish();
         assert!(!report.well && report.table().to_string().contains("gap"));
     }

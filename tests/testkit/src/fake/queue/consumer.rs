@@ -89,7 +89,9 @@ impl Deliveries for Consumer {
     }
 
     async fn ack(&mut self, tag: u64) -> Result<(), Failure> {
-        self.settle(tag).map(drop)
+        self.settle(tag)?;
+        self.lane.note_acknowledged();
+        Ok(())
     }
 
     async fn bury(&mut self, tag: u64, reason: &str) -> Result<(), Failure> {

@@ -24,6 +24,8 @@ pub struct SharedLane(Arc<(Mutex<LaneState>, Notify)>);
 struct LaneState {
     name: String,
     grave: Grave,
+    /// How many messages were acknowledged.
+    acknowledged: u64,
     /// By due time, then by arrival.
     waiting: BTreeMap<(Instant, u64), Message>,
     /// Given back: before all that waits, in the order of giving back.
@@ -61,6 +63,7 @@ impl SharedLane {
         let state = LaneState {
             name,
             grave,
+            acknowledged: 0,
             waiting: BTreeMap::new(),
             returned: VecDeque::new(),
             counter: 0,
@@ -119,6 +122,14 @@ impl SharedLane {
         }
         drop(state);
         self.wake();
+    }
+
+    pub fn note_acknowledged(&self) {
+        self.lock().acknowledged += 1;
+    }
+
+    pub fn acknowledged(&self) -> u64 {
+        self.lock().acknowledged
     }
 
     pub fn bury(&self, message: &Message, reason: &str) {

@@ -19,6 +19,8 @@ pub(super) struct ConversationRec {
     pub conversation: Conversation,
     pub participants: Vec<Participant>,
     pub log: Vec<LogRow>,
+    /// The last offset that is recorded as archived.
+    pub archived: u64,
 }
 
 impl ConversationRec {

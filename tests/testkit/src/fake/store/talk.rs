@@ -58,6 +58,7 @@ impl State {
             conversation,
             participants: Vec::new(),
             log: Vec::new(),
+            archived: 0,
         })
     }
 

@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 use super::{conversation, posted};
 use crate::chat::ChatDelta;
 use crate::conversation::approval::{self, Answer};
+use crate::conversation::kept::{KeptRecords, LogPlace};
 use crate::conversation::{moves, stream, transcript};
 
 fn row(offset: u64, kind: LogKind, body: Value) -> LogRow {
@@ -94,6 +95,26 @@ fn moves_have_their_results() {
     assert_eq!(moves[0].tool_results[1]["tool_call_id"], "k2");
     assert_eq!((moves[1].number, moves[1].tool_results.len()), (Some(2), 0));
     assert_eq!(moves[1].finish, Some(json!("stop")));
+}
+
+#[test]
+fn the_archive_keeps_messages_and_moves_with_their_results() {
+    let mut kept = KeptRecords::default();
+    let at = |offset| LogPlace { namespace: Namespace::default_ns(), conversation_id: conversation(), offset };
+    for row in log() {
+        kept.add(&at(row.offset), &row).unwrap();
+    }
+    let ids = kept.ids();
+    let offsets = |ids: &[(u64, String)]| ids.iter().map(|(offset, _)| *offset).collect::<Vec<_>>();
+    assert_eq!(offsets(&ids.messages), [1, 3, 5, 6, 7, 8, 10, 11]);
+    assert_eq!(offsets(&ids.moves), [3, 5, 6, 9]);
+    let moves: Vec<_> =
+        kept.moves.iter().map(|one| (one.sequence, one.tool_calls.is_some(), one.tool_results.is_some())).collect();
+    assert_eq!(moves, [(1, true, false), (1, false, true), (1, false, true), (2, false, false)]);
+    assert_eq!(kept.moves[1].tool_results.as_ref().unwrap().to_value()[0]["result"], "a cat");
+    let no_message = row(12, LogKind::Message, json!({"text": "of nobody"}));
+    assert!(kept.add(&at(12), &no_message).is_err());
+    assert_eq!(kept.ids(), ids);
 }
 
 #[test]

@@ -167,7 +167,7 @@ impl Bench {
             summary_at: 1,
             history,
         };
-        self.answer("assemble", Outcome::Ok(json!(assembly)))
+        self.answer("assemble", assembly.into())
     }
 
     /// The call of this kind that is under way, with what its performer reads: the context of the turn, the
@@ -211,7 +211,7 @@ impl Bench {
             return false;
         }
         let reply = Reply { over_budget: Some(tokens), ..self.blank() };
-        self.answer("chat", Outcome::Ok(json!(reply)));
+        self.answer("chat", reply.into());
         true
     }
 
@@ -244,15 +244,15 @@ impl Bench {
     }
 
     /// An answer that comes under this key.
-    pub fn take_answer(&mut self, key: &str, value: Value) -> Decision {
-        self.step(None, None, Some(Answer { key: key.to_owned(), outcome: Outcome::Ok(value) }))
+    pub fn take_answer(&mut self, key: &str, outcome: Outcome) -> Decision {
+        self.step(None, None, Some(Answer { key: key.to_owned(), outcome }))
     }
 
     /// Compacts to the end; each model says `answer`.
     pub fn compact(&mut self, answer: Result<&str, &str>) {
         while self.calls().iter().any(|call| call.effect.kind() == "compact") {
             let piece = self.piece(answer);
-            self.answer("compact", Outcome::Ok(json!(piece)));
+            self.answer("compact", piece.into());
         }
     }
 
@@ -284,7 +284,7 @@ impl Bench {
         };
         let mut outcome = self.blank();
         outcome.reply = Some(reply);
-        self.answer("chat", Outcome::Ok(json!(outcome)))
+        self.answer("chat", outcome.into())
     }
 
     pub fn blank(&self) -> Reply {

@@ -195,7 +195,7 @@ fn what_is_found_over_before_the_call_asks_and_the_call_is_made_after_the_yes() 
     let mut reply = talk.blank();
     let over = Over { scope: Scope::Namespace, what: "cost".to_owned(), used: 2.0, limit: 1.5 };
     reply.over = Some(over);
-    talk.answer("chat", Outcome::Ok(json!(reply)));
+    talk.answer("chat", reply.into());
     assert_eq!((talk.turn(0).phase, talk.turn(0).moves), (TurnPhase::WaitingApproval, 0));
     let ask = talk.operations.last().unwrap().operation_id.to_string();
     talk.result(&ask, json!({"approved": true}));
@@ -234,7 +234,7 @@ fn time_counts_anew_from_the_yes() {
     let begun = since(&talk);
     let mut reply = talk.blank();
     reply.over = Some(Over { scope: Scope::Turn, what: "seconds".to_owned(), used: 6.0, limit: 5.0 });
-    talk.answer("chat", Outcome::Ok(json!(reply)));
+    talk.answer("chat", reply.into());
     let ask = talk.operations.last().unwrap().operation_id.to_string();
     talk.result(&ask, json!({"approved": true}));
     assert_eq!((begun, talk.talk().lanes[0].since_ms, since(&talk)), (1_000, Some(1_000), 1_000));
@@ -265,7 +265,7 @@ pub(super) fn spend(talk: &mut Bench, tokens: u64) {
     let said = json!({"parts": [{"type": "tool_call", "id": "c1", "name": "look", "input": {}}],
         "finish": "tool_calls", "provider": "p", "model": "m", "raw": {}});
     reply.reply = Some(serde_json::from_value(said).unwrap());
-    talk.answer("chat", Outcome::Ok(json!(reply)));
+    talk.answer("chat", reply.into());
 }
 
 #[test]
@@ -293,4 +293,17 @@ fn s_93_compaction_that_is_not_configured_says_so_and_fails_nobody() {
     assert!(format!("{:?}", talk.request().messages.last()).contains("not configured"));
     talk.reply("I cannot.", &[]);
     assert_eq!(talk.turn(0).status, TurnStatus::Completed);
+}
+
+#[test]
+fn a_program_takes_along_what_it_may_call() {
+    let mut talk = Bench::new(json!({})).with_tool("look", json!({})).with_tool("ask", json!({"async": true}));
+    talk.tools.extend(crate::tool::builtins());
+    talk.say("compute");
+    talk.assemble();
+    talk.reply("", &[("c1", "execute_code", json!({"code": "1"})), ("c2", "look", json!({}))]);
+    let toolbox = |index: usize| talk.operations[index].request.to_value()["context"]["toolbox"].clone();
+    assert_eq!(toolbox(0)["tools"][0]["tool"]["name"], "look");
+    assert!(toolbox(0)["refused"]["ask"].is_string() && toolbox(0)["refused"]["execute_code"].is_string());
+    assert!(toolbox(1).is_null(), "nobody else carries it");
 }

@@ -7,7 +7,7 @@ use super::bench::Bench;
 use crate::chat::{ChatRequest, Message, Part, Role};
 use crate::compact::{self, Entry};
 use crate::context::estimate_request;
-use crate::converse::{Context, Extent, Summary};
+use crate::converse::{Compacted, Context, Extent, Summarised, Summary};
 use crate::effect::{Effect, Outcome, TalkWork};
 
 /// Turns of 100 tokens and two messages each, before the one that begins. Two messages are summarised at a
@@ -128,7 +128,7 @@ fn c1_a_context_over_its_budget_is_archived_before_it_is_left_out() {
         let is_made = piece.made.is_some();
         assert_eq!(talk.archive.len(), archived + usize::from(is_made));
         assert_eq!(summaries(&talk).len(), recorded, "archived, and not marked yet");
-        talk.answer("compact", Outcome::Ok(json!(piece)));
+        talk.answer("compact", piece.into());
         assert_eq!(summaries(&talk).len(), recorded + usize::from(is_made));
         pieces += usize::from(is_made);
     }
@@ -160,10 +160,9 @@ fn a_piece_that_is_recorded_is_not_asked_for_again() {
     let (lost, again) = (lost.made.unwrap().summary, again.made.unwrap().summary);
     assert_eq!(lost.upto, again.upto);
     assert_eq!(talk.archive[0].id, talk.archive[1].id, "the archive has it once");
-    let piece = json!(crate::converse::Compacted { made: None, ..Default::default() });
-    let mut recorded = piece;
-    recorded["made"] = json!({"summary": again, "messages": 2});
-    talk.answer("compact", Outcome::Ok(recorded));
+    let made = Summarised { summary: again, base: None, messages: 2 };
+    let recorded = Compacted { made: Some(made), ..Compacted::default() };
+    talk.answer("compact", recorded.into());
     let next = talk.calls();
     let Effect::Talk(call) = &next[0].effect else { panic!("talk") };
     let TalkWork::Compact { number, summary, .. } = &call.what else { panic!("a compaction") };
@@ -263,8 +262,9 @@ fn of_two_turns_that_compact_at_once_one_goes_on_from_the_other() {
     assert_eq!(keys, ["in-1/compact/1", "in-2/compact/1"]);
     // Both were asked with the same summary, namely none; the first answer counts.
     let piece = talk.piece(Ok("They wrote."));
-    talk.answer("compact", Outcome::Ok(json!(piece)));
-    talk.take_answer("in-2/compact/1", json!(piece));
+    let answer = Outcome::from(piece);
+    talk.answer("compact", answer.clone());
+    talk.take_answer("in-2/compact/1", answer);
     assert_eq!(summaries(&talk).len(), 1);
     talk.compact(Ok("They wrote more."));
     let upto: Vec<u64> = summaries(&talk).iter().map(|summary| summary.upto).collect();

@@ -42,7 +42,7 @@ fn what_a_cut_reply_had_said_is_kept() {
     talk.assemble();
     let mut cut = talk.blank();
     cut.cut = Some("one, two".to_owned());
-    talk.answer("chat", Outcome::Ok(json!(cut)));
+    talk.answer("chat", cut.into());
     talk.guide(json!({"note": "stop counting"}));
     let texts: Vec<String> = talk.request().messages.iter().map(|message| message.plain_text()).collect();
     assert_eq!(texts[texts.len() - 2..], ["one, two", "[Note] stop counting"]);

@@ -51,6 +51,7 @@ fn a_budget_is_not_raised_by_a_name() {
 fn a_result_by_the_id_of_the_call_ends_the_operation() {
     for (result, state) in [
         (json!({"result": "paid"}), OperationState::Completed),
+        (json!({"result": "paid", "operation_id": null}), OperationState::Completed),
         (json!({"error": {"code": "TIMEOUT", "message": "late"}}), OperationState::Failed),
     ] {
         let mut talk = asked(json!({}));

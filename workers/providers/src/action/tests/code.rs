@@ -3,13 +3,20 @@
 use std::path::PathBuf;
 use std::sync::OnceLock;
 
+use domain::tool::ResolvedTool;
+
+use super::bridge::{execution, tool};
 use super::*;
 
 async fn run(code: &str, timeout_ms: u64) -> Result<Value, ActionFailure> {
+    with(&[], code, timeout_ms).await
+}
+
+async fn with(tools: &[ResolvedTool], code: &str, timeout_ms: u64) -> Result<Value, ActionFailure> {
     static DENO: OnceLock<PathBuf> = OnceLock::new();
     let deno = DENO.get_or_init(|| super::program("deno")).clone();
     let code_config = CodeConfig { deno: Some(deno), allow_net: Vec::new() };
-    let mut asked = call(ActionKind::Code, json!({}), json!({ "code": code }));
+    let mut asked = execution(tools, code);
     asked.timeout_ms = timeout_ms;
     actions(ActionsConfig { code: code_config, ..config(true) }).run(&asked).await
 }
@@ -41,6 +48,39 @@ async fn it_sees_its_folder_and_nothing_else() {
         assert!(told.contains(line), "{line}: {told}");
     }
     assert!(!told.contains("import yes"), "{told}");
+}
+
+#[tokio::test]
+async fn it_calls_the_tools_of_its_agent() {
+    let code = "const found = await tools.call('search', {q: 'grüße'});
+        console.log(JSON.stringify(found), import.meta.main);
+        try { await tools.pay({}); } catch (e) { console.log(e instanceof Error, e.name, e.code, e.message); }
+        const many = await Promise.allSettled(Array.from({length: 40}, (_, i) => tools.search({q: String(i)})));
+        console.log(many.filter((one) => one.status === 'fulfilled').length);
+        console.log(many.slice(23).every((one) => one.reason.code === 'TOOL_CALL_LIMIT'));";
+    let tools = [tool("search", json!({})), tool("pay", json!({"effect_class": "at_most_once"}))];
+    let answer = with(&tools, code, 20_000).await.unwrap();
+    let stdout: Vec<&str> = answer["stdout"].as_str().unwrap().lines().collect();
+    assert_eq!(stdout[0], "{\"q\":\"grüße\"} true");
+    assert!(stdout[1].starts_with("true ToolError PERMISSION_DENIED pay cannot be called"), "{stdout:?}");
+    // Two calls were made before.
+    assert_eq!(stdout[2..], ["23", "true"]);
+    let calls = answer["calls"].as_array().unwrap();
+    assert_eq!((&calls[0]["tool"], &calls[0]["ok"]), (&json!("search"), &json!(true)));
+    assert_eq!((&calls[1]["tool"], &calls[1]["error"]), (&json!("pay"), &json!("PERMISSION_DENIED")));
+    assert_eq!(calls[25]["error"], "TOOL_CALL_LIMIT");
+}
+
+#[tokio::test]
+async fn a_failure_tells_what_was_called_before_it() {
+    let code = "await tools.search({q: 'x'});\nawait tools.pay({});";
+    let tools = [tool("search", json!({})), tool("pay", json!({"effect_class": "at_most_once"}))];
+    let message = with(&tools, code, 20_000).await.unwrap_err().error.message;
+    assert!(message.starts_with("after calls of search (ok), pay (PERMISSION_DENIED): the program ended"), "{message}");
+    assert!(message.contains("ToolError: pay cannot be called"), "{message}");
+    // The lines of a program are its own.
+    let failed = run("\nthrow new Error('second line')", 20_000).await.unwrap_err();
+    assert!(failed.error.message.contains("program.ts:2"), "{}", failed.error.message);
 }
 
 #[tokio::test]

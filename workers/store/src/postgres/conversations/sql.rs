@@ -169,8 +169,8 @@ pub(super) const OPEN_TURNS: &str = "
     JOIN turns AS t ON t.namespace = $1 AND t.conversation_id = j.conversation_id AND t.status = 'active'
     LIMIT $3";
 pub(super) const SPENT: &str = "
-    SELECT coalesce(sum(least(tokens, 8000000000000000)), 0)::int8 AS tokens,
-        coalesce(sum(least(cost_nanos, 8000000000000000)), 0)::int8 AS cost_nanos,
+    SELECT coalesce(sum(least(tokens, $2::int8)), 0)::int8 AS tokens,
+        coalesce(sum(least(cost_nanos, $2::int8)), 0)::int8 AS cost_nanos,
         coalesce(sum(calls), 0)::int8 AS calls
     FROM spending WHERE namespace = $1";
 

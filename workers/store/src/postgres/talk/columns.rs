@@ -7,7 +7,7 @@ use domain::spending::Spent;
 use schemas::conversation::{Conversation, Operation, Participant, Turn};
 use schemas::id::{Namespace, Shard};
 use schemas::json::Json;
-use schemas::limits::OPERATION_WAIT_MS_MAX;
+use schemas::limits::{OPERATION_WAIT_MS_MAX, SPENT_OF_SHARD_MAX};
 
 use super::super::pool::Statement;
 use super::super::rows::clean;
@@ -83,6 +83,7 @@ pub(super) fn spent(query: Statement, sums: &BTreeMap<(&Namespace, Shard), Spent
         .bind(list(sums.values(), |spent| whole(spent.tokens)))
         .bind(list(sums.values(), |spent| whole(spent.cost_nanos)))
         .bind(list(sums.values(), |spent| whole(spent.calls)))
+        .bind(whole(SPENT_OF_SHARD_MAX))
 }
 
 pub(super) fn turns(query: Statement, additions: &Additions<'_>) -> Statement {

@@ -53,17 +53,18 @@ pub(super) const LOG: &str = "
     SELECT * FROM unnest($1::text[], $2::text[], $3::int8[], $4::text[], $5::text[], $6::text[], $7::text[], $8::int8[],
         $9::text[], $10::text[])";
 pub(super) const MOVE_ENDS: &str = "
-    UPDATE conversations AS c SET last_offset = j.last_offset, updated_at_ms = greatest(c.updated_at_ms, $4::int8)
+    UPDATE conversations AS c SET last_offset = j.last_offset, updated_at_ms = greatest(c.updated_at_ms, $4::int8),
+        unarchived_from = coalesce(c.unarchived_from, c.last_offset + 1)
     FROM unnest($1::text[], $2::text[], $3::int8[]) AS j (namespace, conversation_id, last_offset)
     WHERE c.namespace = j.namespace AND c.conversation_id = j.conversation_id";
-/// Of one row, no two transactions are in here: whoever adds to it has its shard. Sums end at a bound that
+/// Of one row, no two transactions are in here: whoever adds to it has its shard. Sums end at $6, which
 /// leaves room to add up those of all shards.
 pub(super) const SPEND: &str = "
     INSERT INTO spending (namespace, shard, tokens, cost_nanos, calls)
     SELECT * FROM unnest($1::text[], $2::int4[], $3::int8[], $4::int8[], $5::int8[])
     ON CONFLICT (namespace, shard) DO UPDATE SET
-        tokens = least(least(spending.tokens, 8000000000000000) + excluded.tokens, 8000000000000000),
-        cost_nanos = least(least(spending.cost_nanos, 8000000000000000) + excluded.cost_nanos, 8000000000000000),
+        tokens = least(least(spending.tokens, $6::int8) + excluded.tokens, $6::int8),
+        cost_nanos = least(least(spending.cost_nanos, $6::int8) + excluded.cost_nanos, $6::int8),
         calls = spending.calls + excluded.calls";
 /// A turn stays with its session, whoever else uses its id.
 pub(super) const PUT_TURNS: &str = "

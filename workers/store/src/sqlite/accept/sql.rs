@@ -1,6 +1,8 @@
 //! The statements of acceptance, and the two scripts they form: a script is one message to the
 //! connection's thread, and waking that thread costs more than most statements do.
 
+use super::super::talk::{find_forums, insert_log, move_ends, put_turns, say_script, spend};
+
 use super::super::rows::action_columns;
 
 macro_rules! find_actions {
@@ -75,6 +77,33 @@ pub(super) const WRITE: &str =
     concat!(insert_sessions!(), ";", insert_specs!(), ";", update_counters!(), ";", insert_actions!());
 pub(super) const WRITE_AND_COMMIT: &str =
     concat!(insert_sessions!(), ";", insert_specs!(), ";", update_counters!(), ";", insert_actions!(), ";COMMIT");
+
+/// The conversation of a post, and its record if the log has it already.
+pub(super) const BEGIN_FIND_AND_LOOK: &str = concat!(
+    "BEGIN IMMEDIATE;",
+    find_actions!(),
+    ";",
+    find_sessions!(),
+    ";",
+    find_newest!(),
+    ";",
+    find_forums!("$4"),
+    ";",
+    "SELECT 'said' AS done, l.log_offset, l.record_id, l.kind, l.turn_id, l.agent_id, l.session_id, l.at_ms, l.body
+    FROM conversation_log AS l WHERE l.namespace = $5 AND l.conversation_id = $6 AND l.record_id = $7"
+);
+pub(super) const WRITE_SAY_AND_COMMIT: &str = concat!(
+    insert_sessions!(),
+    ";",
+    insert_specs!(),
+    ";",
+    update_counters!(),
+    ";",
+    insert_actions!(),
+    ";",
+    say_script!("$8", "$9", "$10", "$11", "$12", "$13", "$14"),
+    ";COMMIT"
+);
 
 #[cfg(test)]
 pub(in super::super) const SQL: &[(&str, &str)] = &[

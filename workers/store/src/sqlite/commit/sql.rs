@@ -86,7 +86,7 @@ pub(super) const WRITE_AND_SAY: &str = concat!(
     ";",
     write_effects!(),
     ";",
-    say_script!("$7", "$8", "$9", "$10", "$11", "$12")
+    say_script!("$7", "$8", "$9", "$10", "$11", "$12", "$13")
 );
 pub(super) const WRITE_SAY_AND_COMMIT: &str = concat!(
     insert_journal!(),
@@ -95,7 +95,7 @@ pub(super) const WRITE_SAY_AND_COMMIT: &str = concat!(
     ";",
     write_effects!(),
     ";",
-    say_script!("$7", "$8", "$9", "$10", "$11", "$12"),
+    say_script!("$7", "$8", "$9", "$10", "$11", "$12", "$13"),
     ";COMMIT"
 );
 pub(super) const GIVE_BACK: &str = "

@@ -174,8 +174,7 @@ pub(super) const OPEN_TURNS: &str = "
         ON t.namespace = ?1 AND t.conversation_id = j.value AND t.status = 'active'
     LIMIT ?3";
 pub(super) const SPENT: &str = "
-    SELECT coalesce(sum(min(tokens, 8000000000000000)), 0) AS tokens,
-        coalesce(sum(min(cost_nanos, 8000000000000000)), 0) AS cost_nanos,
+    SELECT coalesce(sum(min(tokens, ?2)), 0) AS tokens, coalesce(sum(min(cost_nanos, ?2)), 0) AS cost_nanos,
         coalesce(sum(calls), 0) AS calls
     FROM spending WHERE namespace = ?1";
 

@@ -4,18 +4,17 @@
 use std::collections::HashMap;
 
 use domain::failure::Failure;
-use domain::ports::{ConversationChange, Inserted, Post, Posted};
-use domain::talk::{apply, refusal, stored};
-use schemas::action::NewAction;
+use domain::ports::{ConversationChange, Inserted};
+use domain::talk::{apply, stored};
 use schemas::conversation::{Conversation, LogRecord, Participant};
 use schemas::id::{ConversationId, Namespace};
 use schemas::json::Json;
 use sqlx::SqliteConnection;
 
 use super::super::failure::failure;
-use super::super::{accept, talk};
+use super::super::talk;
 use super::{at, sql};
-use crate::columns::talk::{conversation, log_row, participant};
+use crate::columns::talk::{conversation, participant};
 use crate::talking::{Additions, Forum, Joined, Said, place};
 
 type Key<'k> = (&'k Namespace, &'k ConversationId);
@@ -101,35 +100,4 @@ pub(super) async fn join(
     let joined = Joined { place, opened_at_ms: conversation.created_at_ms, participant: new.clone() };
     talk::write(connection, now_ms, &Additions { joined: vec![joined], ..Additions::default() }).await?;
     Ok(Some(Inserted::New(new)))
-}
-
-/// The message first, so that it stands in the log before what its actions cause.
-pub(super) async fn post(
-    connection: &mut SqliteConnection,
-    now_ms: i64,
-    shards: u16,
-    post: &Post,
-) -> Result<Posted, Failure> {
-    let said = Said::of(post);
-    let mut forums = talk::forums(connection, &[&said.place]).await?;
-    let Some(forum) = forums.get(&said.place) else { return Ok(Posted::NotFound) };
-    let known = at(sql::RECORD, &post.namespace, &post.conversation_id).bind(post.record.id.clone());
-    let known = known.fetch_optional(&mut *connection).await.map_err(failure)?;
-    let known = known.as_ref().map(log_row).transpose()?;
-    let is_same = known.as_ref().map(|row| row.record.kind == post.record.kind && row.record.body == post.record.body);
-    if let Some(refused) = refusal(is_same, forum.status) {
-        return Ok(refused.into());
-    }
-    let offset = match known {
-        Some(row) => row.offset,
-        None => {
-            let placed = place(std::slice::from_ref(&said), &mut forums, &Default::default());
-            let offset = placed.first().map_or(0, |placed| placed.offset);
-            talk::write(connection, now_ms, &Additions { placed, ..Additions::default() }).await?;
-            offset
-        }
-    };
-    let actions: Vec<&NewAction> = post.actions.iter().collect();
-    let verdicts = accept::accept(connection, now_ms, shards, &actions).await?;
-    Ok(Posted::Done { offset, verdicts })
 }

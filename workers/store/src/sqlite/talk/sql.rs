@@ -47,7 +47,8 @@ macro_rules! insert_log {
 macro_rules! move_ends {
     ($rows:literal) => {
         concat!(
-            "UPDATE conversations SET last_offset = j.value->>2, updated_at_ms = max(updated_at_ms, j.value->>3)
+            "UPDATE conversations SET last_offset = j.value->>2, updated_at_ms = max(updated_at_ms, j.value->>3),
+                unarchived_from = coalesce(unarchived_from, last_offset + 1)
             FROM json_each(",
             $rows,
             ") AS j
@@ -55,18 +56,24 @@ macro_rules! move_ends {
         )
     };
 }
-/// Sums end at a bound that leaves room to add up those of all shards.
+/// Sums end at `max`, which leaves room to add up those of all shards.
 macro_rules! spend {
-    ($rows:literal) => {
+    ($rows:literal, $max:literal) => {
         concat!(
             "INSERT INTO spending (namespace, shard, tokens, cost_nanos, calls)
             SELECT value->>0, value->>1, value->>2, value->>3, value->>4 FROM json_each(",
             $rows,
             ") WHERE true
             ON CONFLICT (namespace, shard) DO UPDATE SET
-                tokens = min(min(spending.tokens, 8000000000000000) + excluded.tokens, 8000000000000000),
-                cost_nanos = min(min(spending.cost_nanos, 8000000000000000) + excluded.cost_nanos, 8000000000000000),
-                calls = spending.calls + excluded.calls"
+                tokens = min(min(spending.tokens, ",
+            $max,
+            ") + excluded.tokens, ",
+            $max,
+            "), cost_nanos = min(min(spending.cost_nanos, ",
+            $max,
+            ") + excluded.cost_nanos, ",
+            $max,
+            "), calls = spending.calls + excluded.calls"
         )
     };
 }
@@ -90,13 +97,13 @@ macro_rules! put_turns {
 }
 /// What a commit says; see [`SAY`].
 macro_rules! say {
-    ($log:literal, $texts:literal, $ends:literal, $spent:literal, $turns:literal, $turn_texts:literal) => {
+    ($log:literal, $texts:literal, $ends:literal, $spent:literal, $turns:literal, $turn_texts:literal, $max:literal) => {
         concat!(
             insert_log!($log, $texts),
             ";",
             move_ends!($ends),
             ";",
-            spend!($spent),
+            spend!($spent, $max),
             ";",
             put_turns!($turns, $turn_texts)
         )
@@ -105,8 +112,8 @@ macro_rules! say {
 pub(in super::super) use {find_forums, find_records, insert_log, move_ends, put_turns, say, spend};
 
 pub(super) const FIND_FORUMS: &str = find_forums!("$1");
-/// Records, the ends of logs, what was spent, turns.
-pub(super) const SAY: &str = say!("$1", "$2", "$3", "$4", "$5", "$6");
+/// Records, the ends of logs, what was spent, turns; and the bound of what is spent.
+pub(super) const SAY: &str = say!("$1", "$2", "$3", "$4", "$5", "$6", "$7");
 /// What must be known before records are numbered.
 pub(super) const LOOK: &str = concat!(find_forums!("$1"), ";", find_records!("$2", "$3"));
 pub(super) const FIND_SPECS: &str = "
@@ -165,7 +172,7 @@ pub(in super::super) const SQL: &[(&str, &str)] = &[
     ("talk::join", JOIN),
     ("talk::log", insert_log!("$1", "$2")),
     ("talk::move_ends", move_ends!("$1")),
-    ("talk::spend", spend!("$1")),
+    ("talk::spend", spend!("$1", "$2")),
     ("talk::put_turns", put_turns!("$1", "$2")),
     ("talk::put_operations", PUT_OPERATIONS),
     ("talk::end_operations", END_OPERATIONS),

@@ -97,6 +97,8 @@ async fn orders_come_from_indexes() {
         "memories::waiting",
         "memories::heavy",
         "memories::settled",
+        "transcripts::unarchived",
+        "transcripts::archived_ends",
     ];
     for (name, sql) in statements().into_iter().filter(|(name, _)| ordered.contains(name)) {
         let explain = format!("EXPLAIN QUERY PLAN {sql}");

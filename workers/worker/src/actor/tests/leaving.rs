@@ -1,12 +1,15 @@
 //! How sessions leave: with a shard that is given back or lost, and memory while nothing happens.
 
+use domain::commit::{Commit, CommitResult};
 use domain::effect::{EffectState, effect_key};
-use domain::ports::Leases;
-use schemas::id::Shard;
+use domain::failure::Failure;
+use domain::ports::{Commits, Leases};
+use schemas::id::{Shard, WorkerId};
 use schemas::limits::{DESTROY_GRACE_MS, IDLE_EVICT_MS, LEASE_MS};
 use schemas::session::{Head, StopReason};
 use testkit::fake::ScriptedEffects;
 use testkit::fake::effects::Scripted;
+use tokio::sync::Notify;
 use tokio::time::{Instant, sleep};
 
 use super::*;
@@ -41,6 +44,33 @@ async fn until_calls(world: &ScriptedEffects, calls: usize) {
     while world.performed().len() < calls {
         sleep(MS(10)).await;
     }
+}
+
+/// A store that answers some commits late: they are durable well before that.
+struct LateAnswers {
+    store: MemStore,
+    is_late: fn(&Commit) -> bool,
+    /// Told when such a commit has become durable.
+    durable: Notify,
+}
+
+const LATE_MS: u64 = 200;
+
+#[async_trait]
+impl Commits for LateAnswers {
+    async fn commit(&self, owner: &WorkerId, commits: Vec<Commit>) -> Result<Vec<CommitResult>, Failure> {
+        let is_late = commits.iter().any(self.is_late);
+        let results = self.store.commit(owner, commits).await;
+        if is_late {
+            self.durable.notify_one();
+            sleep(MS(LATE_MS)).await;
+        }
+        results
+    }
+}
+
+fn late_answers(store: &MemStore, is_late: fn(&Commit) -> bool) -> Arc<LateAnswers> {
+    Arc::new(LateAnswers { store: store.clone(), is_late, durable: Notify::new() })
 }
 
 /// Drains, and says how long that took.
@@ -108,6 +138,51 @@ async fn a_call_that_outlasts_the_grace_is_torn_off_and_in_doubt() {
     let error = ended.last_error.unwrap_or_default();
     assert!(ended.status == SessionStatus::Error && error.starts_with("effect_in_doubt"), "{error:?}");
     assert_eq!(world.performed().len(), 1, "it is not repeated");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_noted_as_sent_when_its_shard_is_given_back_is_made() {
+    let clock = SimClock::new();
+    let store = MemStore::new(1, Arc::new(clock.clone()));
+    let world = step_function(&clock);
+    let late = late_answers(&store, |commit| commit.effects.iter().any(|row| row.state == EffectState::Sent));
+    accept(&store, "call", calling(500)).await;
+    let slow = RunnerDeps { commits: late.clone(), ..deps(&store, Arc::new(world.clone()), &clock) };
+    let first = Runner::start(slow, config("w1"));
+    late.durable.notified().await;
+    assert_eq!((world.performed().len(), call_of(&store, "call", 0)), (0, Some(EffectState::Sent)));
+    let took = drain(first).await;
+    assert!((MS(LATE_MS + 400)..MS(LATE_MS + 1_000)).contains(&took), "{took:?}");
+    assert_eq!((head(&store, "call").await.steps, call_of(&store, "call", 0)), (1, Some(EffectState::Settled)));
+    let second = start("w2", &store, Arc::new(world.clone()), &clock);
+    let ended = head_at_rest(&store, "call").await;
+    second.drain().await;
+    assert_eq!((ended.status, ended.steps, &ended.last_error), (SessionStatus::Completed, 2, &None));
+    assert_eq!(world.performed().len(), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn no_call_is_noted_as_sent_once_its_shard_is_given_back() {
+    let clock = SimClock::new();
+    let store = MemStore::new(1, Arc::new(clock.clone()));
+    let world = step_function(&clock);
+    let late = late_answers(&store, |commit| !commit.entry.steps.is_empty());
+    let mut payload = calling(20);
+    payload["loop_interval_ms"] = json!(50);
+    accept(&store, "call", payload).await;
+    let slow = RunnerDeps { commits: late.clone(), ..deps(&store, Arc::new(world.clone()), &clock) };
+    let first = Runner::start(slow, config("w1"));
+    late.durable.notified().await;
+    // The second step is due, and its call waits for the answer to the commit of the first.
+    sleep(MS(LATE_MS / 2)).await;
+    let took = drain(first).await;
+    assert!(took < MS(LATE_MS), "{took:?}");
+    assert_eq!((head(&store, "call").await.steps, call_of(&store, "call", 1)), (1, None));
+    let second = start("w2", &store, Arc::new(world.clone()), &clock);
+    let ended = head_at_rest(&store, "call").await;
+    second.drain().await;
+    assert_eq!((ended.status, ended.steps, &ended.last_error), (SessionStatus::Completed, 2, &None));
+    assert_eq!(world.performed().len(), 2);
 }
 
 #[tokio::test(start_paused = true)]

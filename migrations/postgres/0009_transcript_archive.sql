@@ -1,0 +1,7 @@
+-- The first record of a log that is not recorded as archived; null if all are. While some wait, commits find
+-- it set and leave it alone.
+ALTER TABLE conversations ADD COLUMN unarchived_from BIGINT;
+
+UPDATE conversations SET unarchived_from = 1 WHERE last_offset > 0;
+
+CREATE INDEX conversations_unarchived ON conversations (namespace, conversation_id) WHERE unarchived_from IS NOT NULL;

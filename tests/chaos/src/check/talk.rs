@@ -1,0 +1,33 @@
+//! Conversations: what users posted is there once, every turn ends with its answer, calls and
+//! results are pairs, and models and tools were asked for what is recorded, and for nothing else.
+
+mod asked;
+mod posts;
+mod results;
+mod spending;
+mod stream;
+mod tools;
+mod transcript;
+mod turns;
+
+use super::Findings;
+use crate::seen::Seen;
+use crate::seen::talk::{Talk, Turn};
+
+pub fn check(seen: &Seen, findings: &mut Findings) {
+    for talk in &seen.talks {
+        posts::check(talk, findings);
+        transcript::check(talk, findings);
+        turns::check(talk, findings);
+        results::check(talk, findings);
+        spending::check(talk, findings);
+        stream::check(talk, findings);
+    }
+    tools::check(seen, findings);
+    asked::check(seen, findings);
+}
+
+/// All turns, each with the conversation that it belongs to.
+fn turns_of(seen: &Seen) -> impl Iterator<Item = (&Talk, &Turn)> {
+    seen.talks.iter().flat_map(|talk| talk.turns.iter().map(move |turn| (talk, turn)))
+}

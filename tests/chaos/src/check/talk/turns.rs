@@ -1,0 +1,81 @@
+//! Every accepted message has its turn, and every turn an end: with one answer, or with the failure
+//! that the script has for it.
+
+use std::collections::BTreeSet;
+
+use super::super::Findings;
+use crate::fleet::agents::{PLANNED, ROUNDS_MAX};
+use crate::plan::Word;
+use crate::seen::Told;
+use crate::seen::talk::{Said, Talk, Turn};
+
+pub fn check(talk: &Talk, findings: &mut Findings) {
+    let id = Some(talk.id.as_str());
+    for post in talk.posts.iter().filter(|post| post.told == Told::Accepted) {
+        let count = talk.turns.iter().filter(|turn| turn.id == post.turn).count();
+        findings.expect("turn lost", id, count == 1, || format!("{} has {count} turns {:?}", post.id, post.turn));
+    }
+    for turn in &talk.turns {
+        let post = talk.posts.iter().find(|post| post.turn == turn.id);
+        // What got no answer may have been taken.
+        let unheard = talk.posts.iter().any(|post| post.told == Told::Nothing);
+        findings.expect("turn from nowhere", id, post.is_some() || talk.delegated || unheard, || {
+            format!("nobody has said what turn {} answers", turn.id)
+        });
+        ended(talk, turn, post.map(|post| post.word), findings);
+        moves(talk, turn, findings);
+        messages(talk, turn, findings);
+    }
+}
+
+fn ended(talk: &Talk, turn: &Turn, word: Option<Word>, findings: &mut Findings) {
+    let (id, name) = (Some(talk.id.as_str()), &turn.id);
+    match turn.status.as_str() {
+        "completed" => {
+            findings.expect("turn ended wrong", id, word != Some(Word::Doomed), || {
+                format!("{name} is completed, and its model was to refuse")
+            });
+            let bounded = word != Some(Word::Limit) || turn.exhausted;
+            findings.expect("turn ended wrong", id, bounded, || {
+                format!("{name} was to reach the bound on its moves, and has not")
+            });
+        }
+        "failed" => {
+            let planned = turn.error.as_ref().is_some_and(|error| error.contains(PLANNED));
+            findings.expect("turn failed", id, planned && word == Some(Word::Doomed), || {
+                format!("{name} ({word:?}) failed: {:?}", turn.error)
+            });
+        }
+        other => findings.add("turn not ended", id, format!("{name} is {other:?}")),
+    }
+}
+
+/// Moves are numbered from 1, as many as the turn counts, and few enough call tools.
+fn moves(talk: &Talk, turn: &Turn, findings: &mut Findings) {
+    let (id, name) = (Some(talk.id.as_str()), &turn.id);
+    let numbers: Vec<u64> = turn.moves.iter().map(|one| one.number).collect();
+    let gapless = numbers.iter().copied().eq(1..=turn.counted);
+    findings.expect("moves", id, gapless, || format!("{name} counts {} moves and has {numbers:?}", turn.counted));
+    let rounds = turn.moves.iter().filter(|one| !one.calls.is_empty()).count() as u64;
+    findings.expect("too many rounds", id, rounds <= ROUNDS_MAX, || {
+        format!("{name} called tools in {rounds} moves; {ROUNDS_MAX} are allowed")
+    });
+}
+
+/// What a move says is one message, and a completed turn ends with one.
+fn messages(talk: &Talk, turn: &Turn, findings: &mut Findings) {
+    let id = Some(talk.id.as_str());
+    let is_its = |said: &&Said| said.turn == turn.id && said.sender == "agent" && said.event == "utterance";
+    let said: Vec<&str> = talk.said.iter().filter(is_its).map(|said| said.id.as_str()).collect();
+    let due: Vec<String> =
+        turn.moves.iter().filter(|one| one.spoke).map(|one| format!("{}.m{}", turn.id, one.number)).collect();
+    let same = said.len() == due.len() && said.iter().copied().collect::<BTreeSet<_>>().len() == said.len();
+    findings.expect("message and move", id, same && due.iter().all(|due| said.contains(&due.as_str())), || {
+        format!("turn {} has the messages {said:?}, and its moves said {due:?}", turn.id)
+    });
+    let last = format!("{}.m{}", turn.id, turn.counted);
+    let count = said.iter().filter(|one| **one == last).count();
+    findings.expect("final message", id, turn.status != "completed" || count == 1, || {
+        format!("turn {} is completed with {count} final messages", turn.id)
+    });
+}
