@@ -253,14 +253,14 @@ async fn object_to_turn(gateway: &Gateway, row: &SessionRow, new: &NewAction) ->
         let detail = format!("payload.{name} is set by agents that call others; leave it out.");
         return Ok(Some((Code::InvalidRequest, detail)));
     }
-    let Some(Ok(id)) = payload["turn_id"].as_str().map(TurnId::parse) else { return Ok(None) };
+    let Ok(id) = TurnId::parse(payload["turn_id"].as_str().unwrap_or(new.action_id.as_str())) else { return Ok(None) };
     let Some(turn) = gateway.conversations.turn(&new.namespace, &id).await? else { return Ok(None) };
     let is_repeat = gateway.ledger.action(&new.namespace, &new.action_id).await?.is_some();
     if is_repeat {
         return Ok(None);
     }
     let detail = format!(
-        "payload.turn_id {id} is that of a turn of session {}. Choose another one, or leave it out to get a fresh one.",
+        "{id} is the id of a turn of session {}. Choose another payload.turn_id, or another action_id.",
         turn.session_id
     );
     Ok(Some((Code::InvalidRequest, detail)))

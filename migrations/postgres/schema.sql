@@ -83,6 +83,7 @@ TABLE conversations WITH (fillfactor=80, autovacuum_vacuum_scale_factor=0.05)
   last_offset bigint NOT NULL
   body text NOT NULL
   unarchived_from bigint
+  archived_upto bigint NOT NULL DEFAULT 0
   CHECK ((last_offset >= 0))
   PRIMARY KEY (namespace, conversation_id)
   CREATE INDEX conversations_listed ON conversations USING btree (namespace, created_at_ms DESC, conversation_id DESC) WHERE (visibility = 'listed'::text)

@@ -79,7 +79,7 @@ CREATE TABLE conversations (
     created_by      TEXT    NOT NULL,
     subject_id      TEXT,
     last_offset     INTEGER NOT NULL CHECK (last_offset >= 0),
-    body            TEXT    NOT NULL, unarchived_from INTEGER,
+    body            TEXT    NOT NULL, unarchived_from INTEGER, archived_upto INTEGER NOT NULL DEFAULT 0,
     PRIMARY KEY (namespace, conversation_id)
 ) STRICT;
 

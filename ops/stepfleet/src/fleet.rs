@@ -189,6 +189,7 @@ fn runner_deps(parts: &Parts, nudge: Nudge) -> RunnerDeps {
     RunnerDeps {
         ledger: parts.store.ledger.clone(),
         sessions: parts.store.sessions.clone(),
+        operations: parts.store.operations.clone(),
         commits: Arc::new(NudgingCommits::new(parts.store.commits.clone(), nudge)),
         journal: parts.store.journal.clone(),
         leases: parts.store.leases.clone(),

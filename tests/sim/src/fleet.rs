@@ -212,6 +212,7 @@ fn runner_deps(world: &World, process: &Process) -> RunnerDeps {
     RunnerDeps {
         ledger: Arc::new(Unreliable::new(store.clone(), faults.clone())),
         sessions: Arc::new(Unreliable::new(store.clone(), faults.clone())),
+        operations: Arc::new(Unreliable::new(store.clone(), faults.clone())),
         commits: Arc::new(Unreliable::new(store.clone(), faults.clone())),
         journal: Arc::new(Unreliable::new(store.clone(), faults.clone())),
         archive: Arc::new(Unreliable::new(Arc::new(world.archive.clone()), faults.clone())),

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use domain::ports::{Archive, Clock, Commits, Effects, Journal, Leases, Ledger, Live, Queue, Sessions};
+use domain::ports::{Archive, Clock, Commits, Effects, Journal, Leases, Ledger, Live, Operations, Queue, Sessions};
 use schemas::id::WorkerId;
 use schemas::limits;
 use tokio::sync::Semaphore;
@@ -18,6 +18,7 @@ use crate::step_log::StepLog;
 pub struct RunnerDeps {
     pub ledger: Arc<dyn Ledger>,
     pub sessions: Arc<dyn Sessions>,
+    pub operations: Arc<dyn Operations>,
     pub commits: Arc<dyn Commits>,
     pub journal: Arc<dyn Journal>,
     pub archive: Arc<dyn Archive>,

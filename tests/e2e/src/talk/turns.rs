@@ -1,6 +1,7 @@
 //! Turns: one after the other, side by side, and as they stream.
 
 use futures::StreamExt;
+use reqwest::StatusCode;
 use serde_json::{Value, json};
 use tokio_tungstenite::tungstenite::Message;
 
@@ -61,6 +62,28 @@ async fn s105_tokens_arrive_before_the_message_and_two_clients_see_the_same() {
         let offsets: Vec<u64> = frames.iter().filter_map(|frame| frame["offset"].as_u64()).collect();
         assert!(offsets.windows(2).all(|pair| pair[0] < pair[1]), "{offsets:?}");
     }
+}
+
+/// Its records are in the log: a second turn under the same id would find them instead of its own.
+#[tokio::test]
+async fn the_id_of_a_turn_is_used_once() {
+    let fleet = open().await;
+    converse(&fleet, "c-once", &["ben"]).await;
+    let session = ended(&fleet, &say(&fleet, "c-once", "hello").await).await["session_id"].clone();
+    let input =
+        |id: &str, payload: Value| json!({"type": "input", "action_id": id, "session_id": session, "payload": payload});
+    let first = input("a1", json!({"text": "hello", "turn_id": "a2"}));
+    fleet.act(first.clone()).await;
+    assert_eq!(ended(&fleet, "a2").await["status"], "completed");
+    assert_eq!(fleet.act(first).await["accepted"], false, "a repeat is none");
+    for taken in [input("a2", json!({"text": "hello"})), input("a3", json!({"text": "hello", "turn_id": "a2"}))] {
+        let answer = fleet.post("/api/actions", &taken).await;
+        assert_eq!(answer.status, StatusCode::BAD_REQUEST, "{taken}: {answer:?}");
+        assert!(answer.body["detail"].as_str().unwrap().contains("a2 is the id of a turn"), "{answer:?}");
+    }
+    let forged = json!({"text": "free of charge", "message_id": "a4.1.call"});
+    let answer = fleet.post("/api/conversations/c-once/messages", &forged).await;
+    assert_eq!(answer.status, StatusCode::BAD_REQUEST, "the record of a call has such an id: {answer:?}");
 }
 
 /// Frames until the turn of the conversation has ended.

@@ -144,7 +144,7 @@ pub(super) struct SyncResult<'a> {
 
 /// A call of a provider: its record, and what it used.
 pub(super) fn called(step: &mut Applying, turn: &TurnId, record: &ProviderCallRecord) {
-    step.record(LogKind::ProviderCall, turn, format!("{}.call", record.id), record);
+    step.record(LogKind::ProviderCall, turn, format!("{}.{}", record.id, ids::CALL.as_str()), record);
     let mut used = TurnUsage { cost: record.cost.unwrap_or(0.0), ..TurnUsage::default() };
     if let Some(usage) = &record.usage {
         (used.input_tokens, used.output_tokens) = (usage.input_tokens, usage.output_tokens);

@@ -51,6 +51,7 @@ words! {
     AGENT_CALL_STARTED = "agent_call_started",
     ASSEMBLE = "assemble",
     ASSEMBLY_FAILED = "context_assembly.failed",
+    CALL = "call",
     COMPACTED = "compacted",
     COMPACTION_FAILED = "compaction.failed",
     CONVERSATION_TURN = "conversation_turn",
@@ -119,7 +120,13 @@ mod tests {
         let of_turn = WORDS.iter().flat_map(|word| [record_id(&turn, *word), record_id_of(&turn, *word, "3.c1")]);
         let derived: Vec<String> =
             of_turn.chain([message_id(&turn, 0).to_string(), message_id(&turn, 12).to_string()]).collect();
-        for id in derived.iter().map(String::as_str).chain([STARTED, "t.result.x.1", "t.tool.failed.9"]) {
+        for id in derived.iter().map(String::as_str).chain([
+            STARTED,
+            "t.result.x.1",
+            "t.tool.failed.9",
+            "t.1.call",
+            "t.compact.1.call",
+        ]) {
             assert!(is_reserved(id), "{id}");
             let action = ActionId::parse(id).unwrap();
             assert!(!is_reserved(input_message_id(&action).as_str()), "{id}");

@@ -8,8 +8,8 @@ const DISK_FULL: &str = "53100";
 const UNIQUE_VIOLATION: &str = "23505";
 const SERIALIZATION_FAILURE: &str = "40001";
 const DEADLOCK: &str = "40P01";
-/// Classes of errors that pass: connections, resources, an operator's intervention, the system.
-const PASSING: [&str; 4] = ["08", "53", "57", "58"];
+/// Classes of errors that pass: connections, resources, locks, an operator's intervention, the system.
+const PASSING: [&str; 5] = ["08", "53", "55", "57", "58"];
 
 /// The condition, if the error came from the database itself.
 pub(super) fn code(error: &Error) -> Option<String> {

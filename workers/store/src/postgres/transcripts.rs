@@ -36,7 +36,7 @@ const UNARCHIVED: &str = "
     ORDER BY c.namespace, c.conversation_id, c.log_offset";
 /// Locks the conversations in the order of their ids, as commits do.
 const RECORD_ARCHIVED: &str = "
-    UPDATE conversations AS c SET unarchived_from = CASE WHEN c.last_offset > j.upto THEN j.upto + 1 END
+    UPDATE conversations AS c SET archived_upto = j.upto, unarchived_from = CASE WHEN c.last_offset > j.upto THEN j.upto + 1 END
     FROM (SELECT f.namespace, f.conversation_id, g.first, g.upto
         FROM unnest($1::text[], $2::text[], $3::int8[], $4::int8[]) AS g (namespace, conversation_id, first, upto)
         JOIN conversations AS f ON f.namespace = g.namespace AND f.conversation_id = g.conversation_id
@@ -44,7 +44,7 @@ const RECORD_ARCHIVED: &str = "
     WHERE c.namespace = j.namespace AND c.conversation_id = j.conversation_id
         AND c.unarchived_from >= j.first AND c.unarchived_from <= j.upto";
 const ARCHIVED_ENDS: &str = "
-    SELECT c.namespace, c.conversation_id, coalesce(c.unarchived_from - 1, c.last_offset) AS log_offset
+    SELECT c.namespace, c.conversation_id, c.archived_upto AS log_offset
     FROM conversations AS c WHERE (c.namespace, c.conversation_id) > ($1, $2)
     ORDER BY c.namespace, c.conversation_id LIMIT $3";
 

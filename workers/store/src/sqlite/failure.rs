@@ -3,6 +3,7 @@
 use domain::failure::{Certainty, Failure};
 
 /// Primary result codes (sqlite.org/rescode.html) that mean something to us.
+const ERROR: i32 = 1;
 pub(super) const BUSY: i32 = 5;
 pub(super) const LOCKED: i32 = 6;
 pub(super) const READONLY: i32 = 8;
@@ -10,7 +11,9 @@ pub(super) const IOERR: i32 = 10;
 pub(super) const CORRUPT: i32 = 11;
 pub(super) const FULL: i32 = 13;
 pub(super) const CANTOPEN: i32 = 14;
+const TOOBIG: i32 = 18;
 pub(super) const CONSTRAINT: i32 = 19;
+const MISMATCH: i32 = 20;
 pub(super) const NOTADB: i32 = 26;
 
 /// `SQLITE_IOERR_SHMSIZE`: no room for the index of the log. SQLite does not call that a full disk.
@@ -62,11 +65,11 @@ pub(super) fn commit_failure(error: sqlx::Error) -> Failure {
     }
 }
 
-/// A failed script that ends with COMMIT. A refused constraint is found before the end; what the
+/// A failed script that ends with COMMIT. A value that is refused is found before the end; what the
 /// disk says may concern the end itself.
 pub(super) fn script_failure(error: sqlx::Error) -> Failure {
     match code(&error) {
-        Some(CONSTRAINT | FULL | BUSY | LOCKED) => failure(error),
+        Some(CONSTRAINT | ERROR | TOOBIG | MISMATCH | FULL | BUSY | LOCKED) => failure(error),
         _ => commit_failure(error),
     }
 }

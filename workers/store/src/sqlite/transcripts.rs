@@ -24,12 +24,13 @@ const UNARCHIVED: &str = "
     ORDER BY c.namespace, c.conversation_id, l.log_offset LIMIT ?5";
 /// `?1`: `[namespace, conversation, first, last]` of each.
 const RECORD_ARCHIVED: &str = "
-    UPDATE conversations SET unarchived_from = iif(last_offset > (j.value->>3), (j.value->>3) + 1, NULL)
+    UPDATE conversations SET archived_upto = j.value->>3,
+        unarchived_from = iif(last_offset > (j.value->>3), (j.value->>3) + 1, NULL)
     FROM json_each(?1) AS j
     WHERE conversations.namespace = j.value->>0 AND conversations.conversation_id = j.value->>1
         AND conversations.unarchived_from >= (j.value->>2) AND conversations.unarchived_from <= (j.value->>3)";
 const ARCHIVED_ENDS: &str = "
-    SELECT c.namespace, c.conversation_id, coalesce(c.unarchived_from - 1, c.last_offset) AS log_offset
+    SELECT c.namespace, c.conversation_id, c.archived_upto AS log_offset
     FROM conversations AS c WHERE (c.namespace, c.conversation_id) > (?1, ?2)
     ORDER BY c.namespace, c.conversation_id LIMIT ?3";
 

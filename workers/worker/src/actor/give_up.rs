@@ -26,14 +26,15 @@ impl Live {
 
     async fn end_in_error(&mut self, failure: Failure) -> Exit {
         match self.try_end(failure).await {
-            Ok(true) => Exit::Reload,
-            Ok(false) | Err(Exit::Refused(_)) => {
+            Ok(true) => return Exit::Reload,
+            Ok(false) => {}
+            Err(Exit::Refused(_)) => {
                 tracing::error!(session.id = %self.session.key, "its end cannot be stored either; will try again");
-                tokio::time::sleep(AGAIN).await;
-                Exit::Reload
             }
-            Err(exit) => exit,
+            Err(exit) => return exit,
         }
+        tokio::time::sleep(AGAIN).await;
+        Exit::Reload
     }
 
     /// Whether there was anything to store: a session that is paused or at rest cannot fail.

@@ -81,6 +81,7 @@ fn deps(store: &MemStore, effects: Arc<dyn Effects>, clock: &SimClock) -> Runner
     RunnerDeps {
         ledger: shared.clone(),
         sessions: shared.clone(),
+        operations: shared.clone(),
         commits: shared.clone(),
         journal: shared.clone(),
         archive: Arc::new(MemArchive::default()),

@@ -6,9 +6,10 @@ use std::collections::BTreeMap;
 use domain::audit::{Finding, OVERDUE_MS, judge, judge_idle};
 use domain::failure::Failure;
 use domain::invariant::Invariant;
-use domain::ports::ShardInfo;
+use domain::ports::{OperationQuery, ShardInfo};
+use schemas::conversation::OperationState;
 use schemas::id::SessionKey;
-use schemas::session::Head;
+use schemas::session::{Cause, Head};
 use schemas::telemetry::metric;
 
 use crate::runner::Shared;
@@ -40,8 +41,9 @@ impl Pass {
             match judge(&head, now_ms) {
                 Finding::Overdue { .. } => self.overdue += 1,
                 Finding::Depends => {
-                    let has_pending = shared.deps.ledger.pending_count(&key).await? > 0;
-                    if let Finding::WithoutCause { is_healable } = judge_idle(&head, has_pending) {
+                    let moves = shared.deps.ledger.pending_count(&key).await? > 0
+                        || (head.cause == Cause::Operation && has_open_operation(shared, &key).await?);
+                    if let Finding::WithoutCause { is_healable } = judge_idle(&head, moves) {
                         self.suspect(shared, before, &key, &head, is_healable).await?;
                     }
                 }
@@ -94,4 +96,26 @@ impl Pass {
         }
         Ok(overdue)
     }
+}
+
+/// Whether work that a session waits for is under way: an executor, another agent or a person will end it.
+async fn has_open_operation(shared: &Shared, key: &SessionKey) -> Result<bool, Failure> {
+    let row = shared.deps.sessions.session(key).await?;
+    let Some(conversation_id) = row.and_then(|row| row.spec.conversation_id) else { return Ok(false) };
+    for state in [OperationState::Pending, OperationState::Running] {
+        let query = OperationQuery {
+            namespace: key.namespace.clone(),
+            conversation_id: Some(conversation_id.clone()),
+            turn_id: None,
+            kind: None,
+            state: Some(state),
+            after: None,
+            limit: PAGE,
+        };
+        let open = shared.deps.operations.operations(&query).await?;
+        if open.iter().any(|row| row.operation.session_id == key.session_id) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }

@@ -54,7 +54,7 @@ pub(super) const LOG: &str = "
         $9::text[], $10::text[])";
 pub(super) const MOVE_ENDS: &str = "
     UPDATE conversations AS c SET last_offset = j.last_offset, updated_at_ms = greatest(c.updated_at_ms, $4::int8),
-        unarchived_from = coalesce(c.unarchived_from, c.last_offset + 1)
+        unarchived_from = coalesce(c.unarchived_from, c.archived_upto + 1)
     FROM unnest($1::text[], $2::text[], $3::int8[]) AS j (namespace, conversation_id, last_offset)
     WHERE c.namespace = j.namespace AND c.conversation_id = j.conversation_id";
 /// Of one row, no two transactions are in here: whoever adds to it has its shard. Sums end at $6, which

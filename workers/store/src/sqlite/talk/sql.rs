@@ -48,7 +48,7 @@ macro_rules! move_ends {
     ($rows:literal) => {
         concat!(
             "UPDATE conversations SET last_offset = j.value->>2, updated_at_ms = max(updated_at_ms, j.value->>3),
-                unarchived_from = coalesce(unarchived_from, last_offset + 1)
+                unarchived_from = coalesce(unarchived_from, archived_upto + 1)
             FROM json_each(",
             $rows,
             ") AS j
