@@ -14,5 +14,6 @@ pub mod operations;
 pub mod pools;
 pub mod sessions;
 pub mod socket;
+pub mod spending;
 pub mod steps;
 pub mod turns;

@@ -1,5 +1,6 @@
 //! What every handler shares.
 
+use std::collections::BTreeMap;
 use std::ops::Deref;
 use std::sync::Arc;
 use std::time::{Duration, UNIX_EPOCH};
@@ -10,6 +11,8 @@ use domain::ports::{
 };
 use host::secret::Secret;
 use schemas::action::Action;
+use schemas::definition::NamespaceBudget;
+use schemas::id::Namespace;
 use schemas::limits::STREAMS_MAX;
 use tokio::sync::{Semaphore, mpsc};
 use tokio_util::sync::CancellationToken;
@@ -51,6 +54,8 @@ pub struct Config {
     /// `embedded` or `fleet`, for `/health`.
     pub mode: String,
     pub version: String,
+    /// What namespaces may use of models, to be told.
+    pub budgets: BTreeMap<Namespace, NamespaceBudget>,
     /// Open streams at a time; at most `limits::STREAMS_MAX`.
     pub streams_max: usize,
 }
@@ -61,6 +66,7 @@ impl Default for Config {
             admin_token: None,
             mode: "embedded".into(),
             version: env!("CARGO_PKG_VERSION").into(),
+            budgets: BTreeMap::new(),
             streams_max: STREAMS_MAX,
         }
     }

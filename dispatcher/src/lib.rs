@@ -15,6 +15,7 @@ mod caller;
 mod define;
 mod extract;
 mod follow;
+mod front;
 mod gateway;
 mod ingress;
 mod openapi;
@@ -33,6 +34,7 @@ mod views;
 #[cfg(test)]
 mod tests;
 
+pub use front::Front;
 pub use gateway::{Config, Deps};
 pub use serve::serve;
 

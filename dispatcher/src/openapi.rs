@@ -97,6 +97,7 @@ use crate::routes::{self, Param, Route, Verb};
         api::ComponentHealth,
         api::HealthBody,
         api::ShardView,
+        api::SpendingBody,
         api::WorkerView,
         api::DrainBody,
         api::DeadLetterView,

@@ -168,6 +168,7 @@ pub fn table() -> Vec<Route> {
         api::conversations::routes(),
         api::turns::routes(),
         api::operations::routes(),
+        api::spending::routes(),
         api::definitions::routes(),
         api::steps::routes(),
         api::events::routes(),

@@ -16,7 +16,7 @@ use hyper_util::service::TowerToHyperService;
 use linger::Lingering;
 use schemas::limits::{CONNECTIONS_MAX, HEADER_READ_MS_MAX};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
@@ -25,10 +25,16 @@ const ACCEPT_REST: Duration = Duration::from_secs(1);
 
 /// Serves the router until `tasks` are shut down; open requests are finished first.
 pub fn serve(listener: TcpListener, app: Router, tasks: &Tasks) {
+    let (_, current) = watch::channel(app);
+    serve_current(listener, current, tasks);
+}
+
+/// As [`serve`]: each connection is served by the router that is the current one when it comes.
+pub(crate) fn serve_current(listener: TcpListener, app: watch::Receiver<Router>, tasks: &Tasks) {
     tasks.spawn("gateway", move |stop| accept(listener, app, stop));
 }
 
-async fn accept(listener: TcpListener, app: Router, stop: CancellationToken) {
+async fn accept(listener: TcpListener, app: watch::Receiver<Router>, stop: CancellationToken) {
     let places = Arc::new(Semaphore::new(CONNECTIONS_MAX));
     let mut connections = JoinSet::new();
     loop {
@@ -43,7 +49,8 @@ async fn accept(listener: TcpListener, app: Router, stop: CancellationToken) {
             Some(_) = connections.join_next() => {}
             (place, accepted) = next => match accepted {
                 Ok((stream, _)) => {
-                    let serving = connection(stream, app.clone(), stop.clone());
+                    let current = app.borrow().clone();
+                    let serving = connection(stream, current, stop.clone());
                     connections.spawn(async move {
                         serving.await;
                         drop(place);

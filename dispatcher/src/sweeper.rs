@@ -3,10 +3,12 @@
 
 use std::time::Duration;
 
+use domain::outage::Outage;
 use domain::retry;
 use schemas::action::Action;
 use schemas::id::WorkerId;
 use schemas::limits::{ACCEPT_BATCH_MAX, ROLE_LEASE_MS};
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::gateway::Gateway;
@@ -20,19 +22,24 @@ const ROLE: &str = "sweeper";
 /// The sweeper's task.
 pub async fn run(gateway: Gateway, stop: CancellationToken) {
     let me: WorkerId = gateway.fresh_id();
+    let (mut outage, begun) = (Outage::default(), Instant::now());
     let mut failures = 0;
     loop {
-        let wait = match sweep(&gateway, &me).await {
+        let found = sweep(&gateway, &me).await;
+        if let Some(left_out) = outage.see(found.is_err(), begun.elapsed()) {
+            match &found {
+                Ok(_) => tracing::debug!(left_out, "sweeping works again"),
+                Err(message) => tracing::warn!(error = %message, left_out, "sweeping failed; trying on"),
+            }
+        }
+        let wait = match found {
             // More may be waiting.
             Ok(found) if found == ACCEPT_BATCH_MAX => Duration::ZERO,
             Ok(_) => {
                 failures = 0;
                 INTERVAL
             }
-            Err(message) => {
-                if failures == 0 {
-                    tracing::warn!(error = %message, "sweeping failed; trying on");
-                }
+            Err(_) => {
                 failures += 1;
                 INTERVAL + Duration::from_millis(retry::STORE.delay_ms(failures).unwrap_or(1_000))
             }

@@ -52,7 +52,11 @@ pub async fn post(
         open?;
     }
     let mut standing = Vec::new();
-    for one in chosen(gateway, &post, &participants).await? {
+    let chosen = chosen(gateway, &post, &participants).await;
+    // Whoever a repeat was for may have left by now; what was taken is taken.
+    let is_nobody = chosen.as_ref().is_err_and(|refused| refused.0.code == Code::InvalidRequest);
+    let chosen = if is_nobody && is_repeat(gateway, &post, &fresh).await? { Vec::new() } else { chosen? };
+    for one in chosen {
         let how = stands(gateway, &post, &one).await?;
         standing.push((one, how));
     }
@@ -101,19 +105,26 @@ async fn is_repeat(gateway: &Gateway, post: &NewPost, fresh: &MessageId) -> Answ
 /// How the session of an agent stands: alive, at work, and what it takes.
 async fn stands(gateway: &Gateway, post: &NewPost, to: &Addressee) -> Answer<Standing> {
     let key = SessionKey::new(post.namespace.clone(), to.session_id.clone());
-    let Some(row) = gateway.sessions.session(&key).await? else { return Ok(Standing::default()) };
+    let session = async { Ok(gateway.sessions.session(&key).await?) };
+    let (row, is_busy) = tokio::try_join!(session, is_busy(gateway, post, &key))?;
+    let Some(row) = row else { return Ok(Standing::default()) };
     let config = row.spec.config.to_value();
     Ok(Standing {
         status: Some(row.head.status),
         takes_input: moniker::find(&row.spec.moniker).is_none_or(|moniker| moniker.takes_input()),
-        is_busy: is_busy(gateway, post, &key).await?,
+        is_busy,
         when_busy: config["busy"].as_str().and_then(Busy::parse),
     })
 }
 
-/// A turn is active, or an input waits that will be one. This message itself does not count: it may
-/// be a repeat.
+/// An input waits that will be a turn, or one is active. In this order: an input that is taken in between has
+/// become a turn by the second look. This message itself does not count: it may be a repeat.
 async fn is_busy(gateway: &Gateway, post: &NewPost, key: &SessionKey) -> Answer<bool> {
+    let own = ids::delivery(&post.namespace, &post.conversation_id, &post.message.message_id, &key.session_id);
+    let waiting = gateway.ledger.pending(key, Lane::Work, 0, PENDING_MAX).await?;
+    if waiting.actions.iter().any(|action| action.kind == ActionType::Input && action.action_id != own) {
+        return Ok(true);
+    }
     let active = TurnQuery {
         namespace: key.namespace.clone(),
         conversation_id: None,
@@ -123,13 +134,7 @@ async fn is_busy(gateway: &Gateway, post: &NewPost, key: &SessionKey) -> Answer<
         descending: false,
         limit: 1,
     };
-    let (active, waiting) = tokio::try_join!(
-        gateway.conversations.turns(&active),
-        gateway.ledger.pending(key, Lane::Work, 0, PENDING_MAX),
-    )?;
-    let own = ids::delivery(&post.namespace, &post.conversation_id, &post.message.message_id, &key.session_id);
-    let waits = waiting.actions.iter().any(|action| action.kind == ActionType::Input && action.action_id != own);
-    Ok(waits || !active.is_empty())
+    Ok(!gateway.conversations.turns(&active).await?.is_empty())
 }
 
 async fn write(gateway: &Gateway, post: NewPost, deliveries: Vec<Delivery>) -> Answer<PostAnswer> {

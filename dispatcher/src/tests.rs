@@ -24,6 +24,7 @@ mod revoked;
 mod serve;
 mod shell;
 mod socket;
+mod spending;
 mod steps;
 mod stream;
 mod talk_socket;

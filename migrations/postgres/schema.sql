@@ -194,7 +194,9 @@ TABLE operations WITH (fillfactor=80, autovacuum_vacuum_scale_factor=0.05, autov
   error text
   body text NOT NULL
   wait_ms bigint
+  lost bigint NOT NULL DEFAULT 0
   PRIMARY KEY (namespace, operation_id)
+  CREATE INDEX agents_due ON operations USING btree (until_ms, namespace, operation_id) WHERE ((kind = 'agent'::text) AND (state = 'pending'::text))
   CREATE INDEX approvals_due ON operations USING btree (until_ms, namespace, operation_id) WHERE ((kind = 'approval'::text) AND (state = 'pending'::text))
   CREATE INDEX operations_due ON operations USING btree (pool, due_at_ms, namespace, operation_id) WHERE ((kind = 'task'::text) AND (state = ANY (ARRAY['pending'::text, 'running'::text])))
   CREATE INDEX operations_newest ON operations USING btree (namespace, created_at_ms, operation_id)

@@ -181,7 +181,7 @@ CREATE TABLE operations (
     claimed_by      TEXT,
     until_ms        INTEGER,
     error           TEXT,
-    body            TEXT    NOT NULL, wait_ms INTEGER,
+    body            TEXT    NOT NULL, wait_ms INTEGER, lost INTEGER NOT NULL DEFAULT 0,
     PRIMARY KEY (namespace, operation_id)
 ) STRICT;
 
@@ -271,6 +271,9 @@ CREATE INDEX actions_pending
 CREATE INDEX actions_processed ON actions (processed_at_ms) WHERE processed_at_ms IS NOT NULL;
 
 CREATE INDEX actions_unpublished ON actions (accepted_at_ms) WHERE processed_at_ms IS NULL AND published_at_ms IS NULL;
+
+CREATE INDEX agents_due ON operations (until_ms, namespace, operation_id)
+    WHERE kind = 'agent' AND state = 'pending';
 
 CREATE INDEX approvals_due ON operations (until_ms, namespace, operation_id)
     WHERE kind = 'approval' AND state = 'pending';

@@ -52,13 +52,14 @@ postgres_launch() {
     fi
     # The address of a Unix socket holds 107 characters. TCP does without.
     [ ${#socket} -le 90 ] || socket=""
+    # Connections for some twenty processes, each of which may open 13.
     # Durability as PostgreSQL has it by default, said here because measurements rely on it.
     launch "$dir/postgres.pid" "$dir/log/postgres.log" "$user" "$home" \
         env LC_ALL=C.UTF-8 "$(command -v postgres)" -D "$home/data" \
         -c listen_addresses=127.0.0.1 -c port="$(setting POSTGRES_PORT)" \
         -c unix_socket_directories="$socket" \
         -c fsync=on -c synchronous_commit=on -c full_page_writes=on \
-        -c shared_buffers=256MB -c max_connections=100 "${tls[@]}"
+        -c shared_buffers=256MB -c max_connections=300 "${tls[@]}"
 }
 
 postgres_ready() { pg_isready -q -h 127.0.0.1 -p "$(setting POSTGRES_PORT)" -t 2; }

@@ -4,10 +4,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;
 
-use crate::definition::DefinitionKind;
+use crate::definition::{DefinitionKind, NamespaceBudget};
 use crate::event::EventKind;
 use crate::frame::StepToken;
-use crate::id::{ActionId, AgentId, ConversationId, DefinitionId, OperationId, SessionId, Shard, TurnId};
+use crate::id::{ActionId, AgentId, ConversationId, DefinitionId, Namespace, OperationId, SessionId, Shard, TurnId};
 use crate::json::Json;
 use crate::record::StepStatus;
 use crate::session::{Cause, SessionSpec, SessionStatus, StopReason};
@@ -353,6 +353,20 @@ pub struct HealthBody {
     pub journal_lag_rows: u64,
     pub shards_owned: u64,
     pub shards: u64,
+}
+
+/// What the calls of models have used that conversations of a namespace have made, and what they may use.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct SpendingBody {
+    pub namespace: Namespace,
+    /// Read and written.
+    pub tokens: u64,
+    /// By the prices of the model profiles.
+    pub cost: f64,
+    /// Calls of models.
+    pub moves: u64,
+    /// As it is configured; null: nothing bounds the sums.
+    pub budget: Option<NamespaceBudget>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]

@@ -158,6 +158,8 @@ pub const ATTEMPTS_MAX: u64 = 20;
 pub const RETRY_DELAY_MS_MAX: u64 = 3_600_000;
 /// One day.
 pub const OPERATION_MS_MAX: u64 = 86_400_000;
+/// How long a called agent has to answer unless its tool says otherwise: agents wait for people.
+pub const AGENT_MS_DEFAULT: u64 = OPERATION_MS_MAX;
 /// Thirty days.
 pub const APPROVAL_S_MAX: u64 = 2_592_000;
 
@@ -167,6 +169,9 @@ pub const OPERATION_WAIT_MS_MAX: u64 = APPROVAL_S_MAX * 1_000;
 /// Result of one tool call; with what surrounds it, it is an action.
 pub const TOOL_RESULT_BYTES_MAX: usize = 768 << 10;
 const _: () = assert!(TOOL_RESULT_BYTES_MAX + (16 << 10) <= ACTION_BYTES_MAX);
+/// What a person answers to an agent.
+pub const APPROVAL_ANSWER_BYTES_MAX: usize = 256 << 10;
+const _: () = assert!(APPROVAL_ANSWER_BYTES_MAX <= TOOL_RESULT_BYTES_MAX);
 /// The part of the history that a tool is given, if it asks for it.
 pub const TOOL_MESSAGES_BYTES_MAX: usize = 256 << 10;
 /// Definitions of the tools that a program is given along.
@@ -192,8 +197,9 @@ pub const OPERATION_CLAIM_MS: u64 = 10_000;
 const _: () = assert!(OPERATION_CLAIM_MS > LEASE_STOP_MS);
 /// Work of others, who say nothing before they are done, stays claimed so long beyond its timeout.
 pub const OPERATION_GRACE_MS: u64 = 15_000;
-/// How often an operation is run again because its executor died.
-pub const OPERATION_LOST_MAX: u32 = 5;
+/// How often an operation is run again because its executor died or was stopped; from then on, that counts like
+/// a failure. Many, because a long operation may see many deploys.
+pub const OPERATION_LOST_MAX: u32 = 20;
 /// How often approvals and tasks are looked for whose time has come.
 pub const DEADLINE_LOOK_MS: u64 = 1_000;
 /// How long a task waits for somebody else's worker, in seconds, unless its action says otherwise;
@@ -299,6 +305,9 @@ pub const MEMORY_MOVE_PAGE: usize = 250;
 /// Records of conversations that are archived in one commit of a table, and that are read at a time for it.
 pub const RECORDS_ARCHIVED_MAX: usize = 5_000;
 pub const RECORDS_PAGE: usize = 500;
+/// Bodies of those: as values, they take several times as much memory as their texts.
+pub const RECORDS_ARCHIVED_BYTES_MAX: usize = 16 << 20;
+pub const RECORDS_PAGE_BYTES_MAX: usize = 4 << 20;
 /// How often memories and records are: each time is a commit, and a part more that searches look at until
 /// upkeep.
 pub const MEMORY_MOVE_INTERVAL_MS: u64 = 2_000;
@@ -309,6 +318,10 @@ pub const MEMORY_UPDATE_TRIES_MAX: usize = 8;
 /// Blocks of core or of working memory that go into a request, and their bytes.
 pub const MEMORY_BLOCKS_MAX: usize = 64;
 pub const MEMORY_BLOCKS_BYTES_MAX: usize = 64 << 10;
+/// Of a block whose content overflowed, so many bytes are shown; a tool reads the rest.
+pub const MEMORY_SHOWN_BYTES_MAX: usize = 16 << 10;
+const _: () = assert!(MEMORY_INLINE_BYTES_MAX < MEMORY_SHOWN_BYTES_MAX);
+const _: () = assert!(MEMORY_SHOWN_BYTES_MAX < MEMORY_BLOCKS_BYTES_MAX);
 
 /// Of a longer text, so many characters from its beginning are embedded.
 pub const EMBEDDING_TEXT_CHARS_MAX: usize = 32_768;

@@ -2,7 +2,8 @@
 
 import { moveOf } from './transcript.js';
 
-/** @typedef {{id: string, turn: string, attempt: number, late: boolean, next: number, parts: {kind: string, text: string, name?: string}[]}} Draft */
+/** `again`: what an attempt before it said was taken back.
+ * @typedef {{id: string, turn: string, attempt: number, again: boolean, late: boolean, next: number, parts: {kind: string, text: string, name?: string}[]}} Draft */
 
 /** Takes in one frame. Returns whether the drafts changed. @param {Map<string, Draft>} drafts */
 export function tell(drafts, frame, onThoughts = () => {}) {
@@ -12,7 +13,7 @@ export function tell(drafts, frame, onThoughts = () => {}) {
       const draft = drafts.get(frame.message_id);
       if (!draft || draft.attempt > frame.attempt) return false;
       // It stays as an empty one: another attempt follows, and says so.
-      drafts.set(draft.id, { ...draft, attempt: frame.attempt + 1, late: false, next: 0, parts: [] });
+      drafts.set(draft.id, { ...draft, attempt: frame.attempt + 1, again: true, late: false, next: 0, parts: [] });
       return true;
     }
     case 'message': {
@@ -47,7 +48,7 @@ function keepThoughts(draft, onThoughts) {
 function addToken(drafts, { message_id: id, turn_id: turn, attempt, index, kind, part, text, name }) {
   let draft = drafts.get(id);
   if (draft && attempt < draft.attempt) return false;
-  if (!draft || attempt > draft.attempt) draft = { id, turn, attempt, late: index > 0, next: 0, parts: [] };
+  if (!draft || attempt > draft.attempt) draft = { id, turn, attempt, again: Boolean(draft), late: index > 0, next: 0, parts: [] };
   if (index < draft.next) return false;
   const parts = [...draft.parts];
   const known = parts[part];

@@ -91,7 +91,7 @@ async fn look(gateway: &Gateway) -> HealthBody {
         live_sessions: live(&counts.statuses),
         pending_actions: counts.stats.pending,
         queue_lag_ms: counts.stats.oldest_ms.map_or(0, |oldest| (now_ms - oldest).max(0) as u64),
-        journal_lag_rows: counts.lag.iter().map(|lag| lag.seq.saturating_sub(lag.archived_seq)).sum(),
+        journal_lag_rows: unarchived(&counts.lag),
         shards_owned,
         shards: counts.shards.len() as u64,
     }
@@ -112,6 +112,10 @@ fn owned(shards: &[ShardInfo]) -> usize {
 
 fn live(statuses: &[(SessionStatus, u64)]) -> u64 {
     statuses.iter().filter(|(status, _)| !status.is_at_rest()).map(|(_, count)| count).sum()
+}
+
+fn unarchived(lags: &[JournalLag]) -> u64 {
+    lags.iter().map(JournalLag::rows).sum()
 }
 
 /// An answer in time, or why there is none.
@@ -135,6 +139,7 @@ async fn render(State(gateway): State<Gateway>) -> impl IntoResponse {
         metrics::gauge!(metric::SESSIONS_LIVE).set(live(&counts.statuses) as f64);
         metrics::gauge!(metric::QUEUE_DEPTH).set(counts.stats.pending as f64);
         metrics::gauge!(metric::QUEUE_LAG_SECONDS).set(lag_ms as f64 / 1_000.0);
+        metrics::gauge!(metric::JOURNAL_LAG_ROWS).set(unarchived(&counts.lag) as f64);
     }
     ([(header::CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], (gateway.metrics)())
 }

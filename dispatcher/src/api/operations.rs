@@ -1,4 +1,4 @@
-//! `GET /api/operations`, `POST /api/operations/{id}/approve` and `…/deny`.
+//! `GET /api/operations` and `…/{id}`, `POST /api/operations/{id}/approve` and `…/deny`.
 
 use axum::Json;
 use axum::extract::State;
@@ -10,8 +10,8 @@ use domain::ports::{Ended, Ending, OperationQuery, Scope, Verdict};
 use host::trace;
 use schemas::action::NewAction;
 use schemas::api::AcceptedBody;
-use schemas::conversation::{ApprovalAnswer, Operation, OperationKind, OperationPage, OperationState};
-use schemas::id::OperationId;
+use schemas::conversation::{ApprovalAnswer, Operation, OperationKind, OperationPage, OperationState, OperationView};
+use schemas::id::{Namespace, OperationId};
 use schemas::limits::PAGE_DEFAULT;
 use schemas::problem::Code;
 
@@ -47,10 +47,15 @@ pub fn routes() -> Vec<Route> {
             .query(PAGE_PARAMS)
             .answers(200, "OperationPage")
             .refuses(&[Code::InvalidRequest]),
+        Route::get("/api/operations/{id}", get(one))
+            .summary("One operation; of an approval, what is asked, until when, and what counts without an answer.")
+            .answers(200, "OperationView")
+            .refuses(&[Code::InvalidRequest, Code::OperationNotFound]),
         verdict(
             "/api/operations/{id}/approve",
             true,
-            "Let an agent do what it asks to do. The answer counts for the arguments that its hash names.",
+            "Let an agent do what it asks to do. The answer counts for the arguments that its hash names. A question \
+             of an action of kind `human` may be answered with more than a yes: `answer` is the result of the call.",
         ),
         verdict(
             "/api/operations/{id}/deny",
@@ -80,6 +85,22 @@ async fn list(State(gateway): State<Gateway>, caller: Caller, mut params: Params
     Ok(Json(OperationPage { items: rows.iter().map(|row| view::operation(&row.operation)).collect(), next_cursor }))
 }
 
+async fn one(
+    State(gateway): State<Gateway>,
+    caller: Caller,
+    PathId(id): PathId<OperationId>,
+) -> Answer<Json<OperationView>> {
+    Ok(Json(view::operation(&found(&gateway, &caller.namespace, &id).await?)))
+}
+
+async fn found(gateway: &Gateway, namespace: &Namespace, id: &OperationId) -> Answer<Operation> {
+    let row = gateway.operations.operation(namespace, id).await?;
+    row.map(|row| row.operation).ok_or_else(|| {
+        let detail = format!("There is no operation {id}. GET /api/operations?state=pending lists those that wait.");
+        Refused::new(Code::OperationNotFound, detail)
+    })
+}
+
 fn read_kind(text: &str) -> Result<OperationKind, String> {
     OperationKind::parse(text).ok_or_else(|| not_one_of(text, &["task", "agent", "approval"]))
 }
@@ -103,11 +124,7 @@ async fn decide(
     body: JsonBody,
 ) -> Answer<(StatusCode, Json<ApprovalAnswer>)> {
     let answer = approval::parse(&body.required()?, approved, &caller.name)?;
-    let row = gateway.operations.operation(&caller.namespace, &id).await?;
-    let operation = row.map(|row| row.operation).ok_or_else(|| {
-        let detail = format!("There is no operation {id}. GET /api/operations?state=pending lists those that wait.");
-        Refused::new(Code::OperationNotFound, detail)
-    })?;
+    let operation = found(gateway, &caller.namespace, &id).await?;
     let action = approval::result(&caller.namespace, &operation, &answer)?;
     let done = end(gateway, &operation, action).await?;
     tracing::info!(operation = %id, approved, by = %answer.by, token = %caller.name, "approval answered");

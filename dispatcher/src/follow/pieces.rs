@@ -1,5 +1,5 @@
 //! Which pieces of replies a client has seen: told apart are the next one, one that comes twice or too
-//! late, and one after a gap.
+//! late, one after a gap, and the first one of another attempt.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -20,6 +20,8 @@ pub struct Pieces {
 pub enum Piece {
     /// It follows what was seen, or is the first that is seen of its attempt.
     Next,
+    /// The same, and an attempt before it was seen that nobody took back: its worker is gone.
+    Anew { dead: u32 },
     /// Pieces before it are lost.
     AfterGap,
     /// Seen, or void.
@@ -35,23 +37,32 @@ impl Pieces {
             Some((known, _)) if attempt < *known => Piece::Stale,
             Some((known, next)) if attempt == *known && index < *next => Piece::Stale,
             Some((known, next)) if attempt == *known && index > *next => Piece::AfterGap,
+            Some((known, next)) if attempt > *known && *next > 0 => Piece::Anew { dead: *known },
             _ => Piece::Next,
         };
         if piece != Piece::Stale {
-            if self.open.len() >= REMEMBERED {
-                self.open.clear();
-            }
-            self.open.insert(message.clone(), (attempt, index + 1));
+            self.note(message, (attempt, index + 1));
         }
         piece
     }
 
     /// Whether an attempt may have been seen, so that its end must be told.
     pub fn retract(&mut self, message: &MessageId, attempt: u32) -> bool {
-        let seen = self.open.get(message).is_some_and(|(known, _)| *known <= attempt);
+        let (known, next) = self.open.get(message).copied().unwrap_or_default();
+        // A worker that lost its shard may learn of it late: its successor's pieces stand.
+        if known > attempt || self.said.contains(message) {
+            return false;
+        }
         // Its pieces that come late are void: the next attempt has a higher number.
-        self.open.insert(message.clone(), (attempt.saturating_add(1), 0));
-        seen
+        self.note(message, (attempt.saturating_add(1), 0));
+        next > 0
+    }
+
+    fn note(&mut self, message: &MessageId, place: (u32, u64)) {
+        if self.open.len() >= REMEMBERED {
+            self.open.clear();
+        }
+        self.open.insert(message.clone(), place);
     }
 
     /// The message is committed: pieces of it are of no use any more.
@@ -86,8 +97,8 @@ mod tests {
             .into_iter()
             .map(|(attempt, index)| pieces.place(&id("m"), attempt, index))
             .collect();
-        use Piece::{AfterGap, Next, Stale};
-        assert_eq!(told, [Next, Next, Stale, AfterGap, Next, Next, Stale, Next]);
+        use Piece::{AfterGap, Anew, Next, Stale};
+        assert_eq!(told, [Next, Next, Stale, AfterGap, Next, Anew { dead: 1 }, Stale, Next]);
         assert_eq!(pieces.place(&id("other"), 1, 7), Next, "who comes late sees the rest");
     }
 
@@ -107,11 +118,29 @@ mod tests {
     }
 
     #[test]
+    fn a_worker_that_is_gone_is_taken_back_by_its_successor() {
+        let mut pieces = Pieces::default();
+        use Piece::{Anew, Next, Stale};
+        assert_eq!(pieces.place(&id("m"), 65, 0), Next);
+        assert_eq!(pieces.place(&id("m"), 129, 0), Anew { dead: 65 });
+        assert_eq!(pieces.place(&id("m"), 129, 1), Next, "once");
+        assert!(!pieces.retract(&id("m"), 65), "it was told already");
+        assert_eq!(pieces.place(&id("m"), 66, 0), Stale, "nor does the one before begin again");
+        assert_eq!(pieces.place(&id("m"), 129, 1), Stale);
+        assert!(pieces.retract(&id("m"), 129));
+        assert!(!pieces.retract(&id("m"), 129), "once");
+        assert_eq!(pieces.place(&id("m"), 193, 0), Next, "what it follows was taken back");
+        assert_eq!(pieces.place(&id("late"), 193, 4), Next);
+        assert_eq!(pieces.place(&id("late"), 257, 0), Anew { dead: 193 });
+    }
+
+    #[test]
     fn memory_is_bounded() {
         let mut pieces = Pieces::default();
         for n in 0..3 * REMEMBERED {
             pieces.place(&id(&format!("m{n}")), 1, 0);
             pieces.committed(&id(&format!("c{n}")));
+            pieces.retract(&id(&format!("r{n}")), 1);
         }
         assert!(pieces.open.len() <= REMEMBERED && pieces.said.len() <= REMEMBERED);
     }

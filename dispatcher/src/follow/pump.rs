@@ -7,12 +7,12 @@ use std::time::Duration;
 use domain::chat::ChatDelta;
 use domain::conversation::{stream, transcript, view};
 use domain::failure::Failure;
-use domain::ports::{ConversationKey, Listening, LogQuery, News, TurnQuery};
+use domain::ports::{ConversationKey, Listening, LogQuery, Look, LookQuery, News};
 use domain::retry;
 use futures::FutureExt;
 use schemas::conversation::{
-    Conversation, ConversationFrame, ConversationStatus, EndFrame, FrameBody, LagFrame, StatusFrame, Turn, TurnFrame,
-    TurnStatus,
+    Conversation, ConversationFrame, ConversationStatus, EndFrame, FrameBody, LagFrame, LogRow, StatusFrame, Turn,
+    TurnFrame, TurnStatus,
 };
 use schemas::id::{MessageId, TurnId};
 use schemas::limits::{PAGE_BYTES_MAX, PAGE_MAX, STREAM_POLL_MS, STREAM_STALL_MS, TURNS_FOLLOWED_MAX};
@@ -148,45 +148,34 @@ impl Pump {
 
     /// Sends all that is committed. Returns whether the conversation has ended and everything was sent.
     async fn catch_up(&mut self) -> Result<bool, Stop> {
-        let active = self.active().await?;
-        let row = self.gateway.conversations.conversation(&self.key.namespace, &self.key.conversation_id).await;
-        let Some(row) = row.map_err(Stop::Failed)? else { return Ok(true) };
-        if self.status.is_none() {
-            self.tell_status(&row, &active).await?;
-        }
         let mut touched = Vec::new();
-        while self.cursor < row.last_offset {
-            if !self.read_page(&mut touched).await? {
-                // What is left is not for streams.
-                self.cursor = row.last_offset;
+        loop {
+            let Some(Look { active, conversation, page, ended }) = self.look(&touched).await? else { return Ok(true) };
+            if self.status.is_none() {
+                self.tell_status(&conversation, &active).await?;
             }
+            self.send_page(&page, &mut touched).await?;
+            if page.is_empty() {
+                // What is left is not for streams.
+                self.cursor = self.cursor.max(conversation.last_offset);
+            }
+            if self.cursor < conversation.last_offset {
+                continue;
+            }
+            self.tell_turns(active.as_slice(), ended).await?;
+            self.tell_status(&conversation, &active).await?;
+            let closed = matches!(conversation.status, ConversationStatus::Completed | ConversationStatus::Failed);
+            if !(closed && active.is_empty()) {
+                return Ok(false);
+            }
+            self.send(FrameBody::End(EndFrame { cursor: self.cursor })).await?;
+            return Ok(true);
         }
-        self.tell_turns(&active, touched).await?;
-        self.tell_status(&row, &active).await?;
-        let closed = matches!(row.status, ConversationStatus::Completed | ConversationStatus::Failed);
-        if !(closed && active.is_empty()) {
-            return Ok(false);
-        }
-        self.send(FrameBody::End(EndFrame { cursor: self.cursor })).await?;
-        Ok(true)
     }
 
-    async fn active(&self) -> Result<Vec<Turn>, Stop> {
-        let query = TurnQuery {
-            namespace: self.key.namespace.clone(),
-            conversation_id: Some(self.key.conversation_id.clone()),
-            session_id: None,
-            status: Some(TurnStatus::Active),
-            after: None,
-            descending: false,
-            limit: TURNS_FOLLOWED_MAX,
-        };
-        self.gateway.conversations.turns(&query).await.map_err(Stop::Failed)
-    }
-
-    /// Sends the next page of the log, and notes which turns it tells of. `false`: there is none.
-    async fn read_page(&mut self, touched: &mut Vec<TurnId>) -> Result<bool, Stop> {
-        let query = LogQuery {
+    /// Reads how the conversation stands, with the next page of its log. `touched`: turns of the pages before.
+    async fn look(&self, touched: &[TurnId]) -> Result<Option<Look>, Stop> {
+        let log = LogQuery {
             namespace: self.key.namespace.clone(),
             conversation_id: self.key.conversation_id.clone(),
             kinds: transcript::EVERYTHING.to_vec(),
@@ -198,8 +187,20 @@ impl Pump {
             limit: PAGE_MAX,
             bytes: PAGE_BYTES,
         };
-        let rows = self.gateway.conversations.log(&query).await.map_err(Stop::Failed)?;
-        for row in &rows {
+        let newest = touched.iter().rev().take(ENDED_TOLD_MAX);
+        let followed: BTreeSet<TurnId> = self.turns.keys().chain(newest).cloned().collect();
+        let query = LookQuery {
+            log,
+            active_max: TURNS_FOLLOWED_MAX,
+            ended_max: ENDED_TOLD_MAX.max(self.turns.len()),
+            followed: followed.into_iter().collect(),
+        };
+        self.gateway.conversations.look(&query).await.map_err(Stop::Failed)
+    }
+
+    /// Sends a page of the log, and notes which turns it tells of.
+    async fn send_page(&mut self, page: &[LogRow], touched: &mut Vec<TurnId>) -> Result<(), Stop> {
+        for row in page {
             if let Some(frame) = stream::committed(&self.key.conversation_id, row) {
                 if let FrameBody::Message(said) = &frame.body {
                     self.pieces.committed(&said.message.message_id);
@@ -207,26 +208,18 @@ impl Pump {
                 self.send_frame(&frame).await?;
             }
             self.cursor = row.offset;
-            touched.extend(row.record.turn_id.clone());
+            if touched.last() != row.record.turn_id.as_ref() {
+                touched.extend(row.record.turn_id.clone());
+            }
         }
-        Ok(!rows.is_empty())
+        Ok(())
     }
 
-    /// Tells how turns stand: those that have changed, and those that have ended since the last look.
-    async fn tell_turns(&mut self, active: &[Turn], touched: Vec<TurnId>) -> Result<(), Stop> {
-        let is_active = |id: &TurnId| active.iter().any(|turn| turn.turn_id == *id);
-        let mut ended: Vec<TurnId> = self.turns.keys().filter(|id| !is_active(id)).cloned().collect();
-        let mut known: BTreeSet<TurnId> = ended.iter().cloned().collect();
-        let newest = touched.into_iter().rev().filter(|id| !is_active(id) && known.insert(id.clone()));
-        let mut newest: Vec<TurnId> = newest.take(ENDED_TOLD_MAX).collect();
-        newest.reverse();
-        ended.extend(newest);
-        for id in ended {
-            self.turns.remove(&id);
-            let turn = self.gateway.conversations.turn(&self.key.namespace, &id).await.map_err(Stop::Failed)?;
-            if let Some(turn) = turn {
-                self.tell_turn(turn).await?;
-            }
+    /// Tells how turns stand: those that have ended since the last look, and those that have changed.
+    async fn tell_turns(&mut self, active: &[Turn], ended: Vec<Turn>) -> Result<(), Stop> {
+        self.turns.retain(|id, _| active.iter().any(|turn| turn.turn_id == *id));
+        for turn in ended {
+            self.tell_turn(turn).await?;
         }
         for turn in active {
             if self.turns.get(&turn.turn_id) != Some(turn) {
@@ -264,6 +257,7 @@ impl Pump {
         match self.pieces.place(message, attempt, index) {
             Piece::Stale => return Ok(()),
             Piece::AfterGap => self.lags = true,
+            Piece::Anew { dead } => self.send_piece(stream::retract(turn, message, dead)).await?,
             Piece::Next => {}
         }
         match stream::token(turn, message, (attempt, index), delta) {

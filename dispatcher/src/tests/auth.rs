@@ -43,7 +43,7 @@ const DEFINITIONS: [[&str; 4]; 9] = [
 ];
 
 /// As [`expected`], of conversations.
-const CONVERSATIONS: [(&str, &str, Scope); 20] = [
+const CONVERSATIONS: [(&str, &str, Scope); 22] = [
     ("GET", "/api/conversations", Scope::Read),
     ("GET", "/api/conversations/{id}", Scope::Read),
     ("GET", "/api/conversations/{id}/participants", Scope::Read),
@@ -56,6 +56,8 @@ const CONVERSATIONS: [(&str, &str, Scope); 20] = [
     ("GET", "/api/turns/{id}/context", Scope::Read),
     ("GET", "/api/agents/{agent_id}/memories", Scope::Read),
     ("GET", "/api/operations", Scope::Read),
+    ("GET", "/api/operations/{id}", Scope::Read),
+    ("GET", "/api/spending", Scope::Read),
     ("POST", "/api/conversations", Scope::Act),
     ("POST", "/api/conversations/{id}/participants", Scope::Act),
     ("POST", "/api/conversations/{id}/messages", Scope::Act),

@@ -7,10 +7,11 @@ use std::time::Duration;
 use axum::body::{Body, BodyDataStream};
 use axum::http::{Method, StatusCode};
 use domain::chat::ChatDelta;
+use domain::conversation::stream::attempt;
 use domain::ports::{ConversationKey, Live, News};
 use futures::StreamExt;
 use schemas::conversation::{LogKind, Talk, Turn, TurnPhase, TurnStatus};
-use schemas::id::{ConversationId, MessageId, Namespace, TurnId};
+use schemas::id::{ConversationId, Epoch, MessageId, Namespace, TurnId};
 use serde_json::{Value, json};
 use tower::ServiceExt;
 
@@ -222,6 +223,33 @@ async fn a_dead_attempt_is_retracted_and_late_pieces_are_not_shown() {
     assert_eq!(names(&frames), ["token", "retract", "token", "message"]);
     assert_eq!((&frames[1].data["attempt"], &frames[2].data["attempt"]), (&json!(1), &json!(2)));
     assert_eq!(client.next().await.unwrap().data["text"], "next");
+}
+
+/// The first worker took nothing back before it was gone, or does so when another has taken over.
+#[tokio::test(start_paused = true)]
+async fn what_a_lost_worker_said_is_retracted_before_its_successor_speaks() {
+    let world = World::new().await;
+    let session = world.converse("c1", &["a1"]).await.remove(0);
+    let mut client = Client::open(&world, "").await;
+    client.until("event").await;
+    let (first, second) = (attempt(Epoch(1), 1), attempt(Epoch(2), 1));
+    let (turn_id, message_id) = (TurnId::parse("t1").unwrap(), MessageId::parse("t1.m").unwrap());
+    for news in [
+        piece("t1.m", first, 0, "a "),
+        piece("t1.m", first, 1, "dog"),
+        piece("t1.m", second, 0, "one "),
+        piece("t1.m", first, 2, " barks"),
+        News::Retract { turn_id, message_id, attempt: first },
+        piece("t1.m", second, 1, "cat"),
+    ] {
+        world.live.tell(&talk(), news);
+    }
+    settle().await;
+    world.speak(&session, Talk { log: vec![said("t1.m", "t1", "a1", &session, "one cat")], ..Talk::default() }).await;
+    let frames = client.until("message").await;
+    assert_eq!(names(&frames), ["token", "token", "retract", "token", "token", "message"]);
+    assert_eq!((&frames[2].data["message_id"], &frames[2].data["attempt"]), (&json!("t1.m"), &json!(first)));
+    assert_eq!((&frames[3].data["text"], &frames[4].data["text"]), (&json!("one "), &json!("cat")));
 }
 
 #[tokio::test(start_paused = true)]

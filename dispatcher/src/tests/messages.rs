@@ -83,6 +83,34 @@ async fn a_repeat_changes_nothing_and_another_message_is_refused() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_repeat_reaches_nobody_anew_and_is_taken_when_all_have_left() {
+    let world = World::new().await;
+    world.converse("c1", &["a1"]).await;
+    let body = json!({"text": "hello", "message_id": "m1"});
+    let named = json!({"text": "and you", "message_id": "m2", "to": ["a1"]});
+    let first = world.post(PATH, body.clone()).await.json();
+    let second = world.post(PATH, named.clone()).await.json();
+    let late = json!({"agent_id": "a2", "moniker": "echo", "participant_id": "p-a2"});
+    let joined = world.post("/api/conversations/c1/participants", late).await;
+    assert!(joined.status.is_success(), "{}", joined.text);
+    let open = world.open().len();
+    let again = world.post(PATH, body).await;
+    assert_eq!(again.status, StatusCode::ACCEPTED, "{}", again.text);
+    let again = again.json();
+    assert_eq!((&again["offset"], led_to(&again)), (&first["offset"], vec![("a1", "turn"), ("a2", "refused")]));
+    assert_eq!(again["responders"][1]["code"], "message_conflict");
+    let seat = first["responders"][0]["participant_id"].as_str().unwrap();
+    let left = world.delete(&format!("/api/conversations/c1/participants/{seat}")).await;
+    assert!(left.status.is_success(), "{}", left.text);
+    let again = world.post(PATH, named).await;
+    assert_eq!(again.status, StatusCode::ACCEPTED, "{}", again.text);
+    assert_eq!((&again.json()["offset"], led_to(&again.json()).len()), (&second["offset"], 0));
+    assert_eq!(world.open().len(), open, "nothing was accepted anew");
+    let other = json!({"text": "not you", "message_id": "m3", "to": ["a1"]});
+    assert_eq!(world.post(PATH, other).await.refusal().1, ["to[0]"]);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_busy_agent_gets_what_the_message_says() {
     let world = World::new().await;
     let sessions = world.converse("c1", &["a1"]).await;

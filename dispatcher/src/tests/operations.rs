@@ -9,7 +9,7 @@ use schemas::json::Json;
 use serde_json::{Value, json};
 
 use super::turns::turn;
-use super::world::{ACT, OPERATE, OTHER, World};
+use super::world::{ACT, OPERATE, OTHER, READ, World};
 
 fn operation(id: &str, session: &str, kind: OperationKind) -> Operation {
     let approval = ApprovalRequest { arguments_hash: "ff00".into(), expires_ms: 60_000, default_approve: false };
@@ -27,6 +27,7 @@ fn operation(id: &str, session: &str, kind: OperationKind) -> Operation {
         approval: (kind == OperationKind::Approval).then_some(approval),
         effect_class: EffectClass::AtMostOnce,
         attempt: 0,
+        lost: 0,
         max_attempts: 1,
         backoff_ms: 1_000,
         timeout_ms: 60_000,
@@ -71,6 +72,58 @@ async fn operations_are_listed() {
     assert_eq!(world.get_as(OTHER, "/api/operations").await.json()["items"], json!([]));
     assert_eq!(world.get("/api/operations?state=open").await.problem(), "invalid_request");
     assert_eq!(world.get("/api/turns/t1").await.json()["operations"].as_array().unwrap().len(), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_operation_is_read_by_its_id() {
+    let (world, _) = waiting().await;
+    let one = world.get("/api/operations/o1").await.json();
+    assert_eq!(
+        (&one["operation_id"], &one["state"], &one["request"]["input"]["path"]),
+        (&json!("o1"), &json!("pending"), &json!("/tmp/x"))
+    );
+    assert!(one["until"].is_string() && one["approval"]["default_approve"] == false, "{one}");
+    for (token, id) in [(READ, "none"), (OTHER, "o1")] {
+        let reply = world.get_as(token, &format!("/api/operations/{id}")).await;
+        assert_eq!((reply.status, reply.problem().as_str()), (StatusCode::NOT_FOUND, "operation_not_found"));
+    }
+}
+
+/// A question of kind `human` (`o3`) beside the approval of a call (`o1`).
+async fn asked() -> World {
+    let world = World::new().await;
+    let session = world.converse("c1", &["a1"]).await.remove(0);
+    let request = json!({"target_type": "task", "target_id": "ask", "version": 1, "action_id": "ask-ana",
+        "action_version": 1, "kind": "human", "operation": "input", "config": {"question": "Which {{topic}}?"},
+        "output_schema": {"type": "string", "maxLength": 8}, "input": {"topic": "colour"}});
+    let question = Operation { request: Json::of(&request), ..operation("o3", &session, OperationKind::Approval) };
+    let operations = vec![operation("o1", &session, OperationKind::Approval), question];
+    world.speak(&session, Talk { turns: vec![turn("t1", &session, "m1")], operations, log: Vec::new() }).await;
+    world
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_person_reads_the_question_and_answers_it() {
+    let world = asked().await;
+    assert_eq!(world.get("/api/operations/o3").await.json()["question"], "Which colour?");
+    let listed = world.get("/api/operations?kind=approval").await.json();
+    assert_eq!(listed["items"][1]["question"], "Which colour?");
+    assert!(listed["items"][0].get("question").is_none(), "the call itself is the question: {listed}");
+    let answer = |answer: Value| json!({"arguments_hash": "ff00", "answer": answer});
+    for (path, body) in [
+        ("o1/approve", answer(json!("blue"))),
+        ("o3/deny", answer(json!("blue"))),
+        ("o3/approve", answer(json!("a very long word"))),
+        ("o3/approve", answer(json!(7))),
+    ] {
+        let reply = world.post(&format!("/api/operations/{path}"), body.clone()).await;
+        assert_eq!(reply.refusal(), ("invalid_request".to_owned(), vec!["answer".to_owned()]), "{path} {body}");
+    }
+    assert!(world.open().is_empty(), "nothing was answered yet");
+    let reply = world.post("/api/operations/o3/approve", answer(json!("blue"))).await;
+    assert_eq!(reply.status, StatusCode::ACCEPTED, "{}", reply.text);
+    let payload = world.open().pop().unwrap().payload.to_value();
+    assert_eq!((&payload["result"]["approved"], &payload["result"]["answer"]), (&json!(true), &json!("blue")));
 }
 
 #[tokio::test(start_paused = true)]

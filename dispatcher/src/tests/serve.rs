@@ -1,4 +1,5 @@
-//! The socket itself: slow clients are sent away, and a stop waits for open requests.
+//! The socket itself: slow clients are sent away, a stop waits for open requests, and who comes too early is
+//! told so.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -13,7 +14,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Notify, oneshot};
 use tokio::time::Instant;
 
-use crate::serve;
+use crate::{Front, serve};
 
 const LIMIT: Duration = Duration::from_millis(HEADER_READ_MS_MAX);
 
@@ -118,6 +119,39 @@ async fn a_stop_waits_for_open_requests_and_lets_nobody_else_in() {
     assert!(answer.starts_with("HTTP/1.1 200") && answer.ends_with("done"), "{answer}");
     assert!(stopping.await.unwrap(), "the stop is done with the last request");
     drop(clock);
+}
+
+/// All that is answered on a connection of its own, until the other side closes it.
+async fn answer(address: SocketAddr, head: &str) -> String {
+    let mut stream = TcpStream::connect(address).await.unwrap();
+    stream.write_all(head.as_bytes()).await.unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await.unwrap();
+    answer
+}
+
+#[tokio::test]
+async fn who_comes_before_all_is_ready_is_told_why_and_then_served() {
+    let tasks = Tasks::new();
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let mut front = Front::open(listener, &tasks);
+    let refused = async |head: &'static str, why: &'static str| {
+        let told = answer(address, head).await;
+        assert!(told.starts_with("HTTP/1.1 503") && told.contains("\r\nretry-after: 1\r\n"), "{told}");
+        assert!(told.contains("application/problem+json") && told.contains(why), "{told}");
+    };
+    let health = "GET /health HTTP/1.1\r\nhost: here\r\n\r\n";
+    refused(health, "this process is starting").await;
+    front.waits_for("database: nobody listens");
+    refused(health, "this process waits for database: nobody listens").await;
+    refused("POST /api/actions HTTP/1.1\r\nhost: here\r\ncontent-length: 0\r\n\r\n", "waits for database").await;
+    front.lead_to(Router::new().route("/health", get(|| async { "well" })));
+    refused(health, "waits for database").await;
+    front.let_in();
+    let served = answer(address, "GET /health HTTP/1.1\r\nhost: here\r\nconnection: close\r\n\r\n").await;
+    assert!(served.starts_with("HTTP/1.1 200") && served.ends_with("well"), "{served}");
+    assert!(tasks.shut_down(LIMIT).await);
 }
 
 #[tokio::test]

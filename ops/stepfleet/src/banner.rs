@@ -18,6 +18,8 @@ pub struct Banner<'a> {
     pub program: &'a str,
     /// In words, from the performer.
     pub provider: &'a str,
+    /// An agent that one can talk to at once.
+    pub guide: Option<&'a str>,
 }
 
 impl Banner<'_> {
@@ -25,6 +27,19 @@ impl Banner<'_> {
         let Self { base, token, provider, .. } = self;
         // From any directory: the commands find address and token in the data directory.
         let program = format!("{} --data-dir {}", self.program, quoted(&self.data_dir.display().to_string()));
+        let talk = self.guide.map_or_else(String::new, |guide| {
+            format!(
+                "
+Talk to {guide}, an agent that explains Stepfleet and remembers what it is told:
+
+  {program} say hello 'What can you do?' --with {guide}
+
+or in the console, with one click:
+
+  {base}/#token={token}&conversations
+"
+            )
+        });
         let mut text = String::new();
         // Writing to a String cannot fail.
         _ = write!(
@@ -37,8 +52,8 @@ Stepfleet {version} is up.
   token     {file}  (Authorization: Bearer)
   data      {data}
   models    {provider}
-
-A first request, a digest of the text files in a folder:
+{talk}
+A request that needs no model, a digest of the text files in a folder:
 
   curl -sS {base}/api/actions -H \"authorization: bearer $(cat {quoted_file})\" \\
     -d '{{\"type\":\"create\",\"payload\":{{\"moniker\":\"digest\",\"config\":{{\"paths\":[\"/usr/share/doc\"],\"glob\":\"**/README*\"}}}}}}'
@@ -92,6 +107,7 @@ mod tests {
             data_dir: Path::new("/a fleet"),
             program: "/opt/fleet/stepfleet",
             provider: "scripted (built in)",
+            guide: Some("guide"),
         };
         let text = banner.text();
         for part in [
@@ -99,11 +115,15 @@ mod tests {
             "$(cat '/a fleet/token')",
             "\"moniker\":\"digest\"",
             "scripted (built in)",
+            "  /opt/fleet/stepfleet --data-dir '/a fleet' say hello 'What can you do?' --with guide\n",
+            "  http://127.0.0.1:7070/#token=sf_x&conversations\n",
             "  /opt/fleet/stepfleet --data-dir '/a fleet' create tell_a_joke --session jokes --state '{\"subject\":\"cats\"}'\n",
             "  /opt/fleet/stepfleet --data-dir '/a fleet' tail jokes\n",
         ] {
             assert!(text.contains(part), "{part}");
         }
+        let without = Banner { guide: None, ..banner }.text();
+        assert!(!without.contains("Talk to") && without.contains("scripted (built in)\n\nA request"), "{without}");
     }
 
     #[test]

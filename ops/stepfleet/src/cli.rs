@@ -93,11 +93,13 @@ pub enum Command {
     /// Say something in a conversation and print the answer as it is told
     Say(cmd::say::Say),
     /// What agents ask people for
-    Approvals,
+    Approvals(cmd::approvals::Approvals),
     /// Let an agent do what it asks to do
-    Approve(cmd::approvals::Decide),
+    Approve(cmd::approvals::Approve),
     /// Do not let an agent do what it asks to do
-    Deny(cmd::approvals::Decide),
+    Deny(cmd::approvals::Deny),
+    /// What the calls of models have used, and may use
+    Spending,
     /// What became of an action
     #[command(visible_alias = "actions")]
     Action(cmd::action::Action),

@@ -98,8 +98,10 @@ impl Client {
     async fn checked(&self, request: RequestBuilder) -> Result<Response> {
         let response = request.send().await.map_err(|error| self.unreachable(error))?;
         let status = response.status();
-        // A degraded fleet answers /health with 503 and a body worth showing.
-        if status.is_success() || (status == StatusCode::SERVICE_UNAVAILABLE && response.url().path() == "/health") {
+        let kind = response.headers().get("content-type");
+        // A degraded fleet answers /health with 503 and a body worth showing; one that starts, with a problem.
+        let is_health = response.url().path() == "/health" && kind.is_some_and(|kind| kind == "application/json");
+        if status.is_success() || (status == StatusCode::SERVICE_UNAVAILABLE && is_health) {
             return Ok(response);
         }
         let body = response.bytes().await.unwrap_or_default();

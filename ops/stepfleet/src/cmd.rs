@@ -3,6 +3,7 @@
 pub mod action;
 pub mod apply;
 pub mod approvals;
+mod confirm;
 pub mod control;
 pub mod conversations;
 pub mod create;
@@ -23,6 +24,7 @@ pub mod say;
 pub mod sessions;
 pub mod shards;
 pub mod show;
+pub mod spending;
 pub mod steps;
 pub mod tail;
 pub mod token;

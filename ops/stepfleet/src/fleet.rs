@@ -8,12 +8,14 @@ mod open;
 mod roles;
 mod store;
 mod time;
+mod welcome;
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
 pub use await_services::when_ready;
+use dispatcher::Front;
 use domain::ports::Tokens;
 use domain::tool::POOL;
 use host::background::Background;
@@ -57,6 +59,7 @@ pub struct Fleet {
     pub parts: Parts,
     worker: WorkerId,
     gateway: bool,
+    front: Option<Front>,
     tasks: Tasks,
     runner: Option<Runner>,
     executor: Option<Executor>,
@@ -66,7 +69,8 @@ pub struct Fleet {
 }
 
 impl Fleet {
-    /// Opens the stores, waiting for those that are not up yet, and starts every role.
+    /// Opens the stores, waiting for those that are not up yet, and starts every role. Whoever asks over
+    /// HTTP is told to come again until [`Fleet::let_in`].
     ///
     /// The caller holds the data directory, if the database lies in it.
     ///
@@ -74,7 +78,11 @@ impl Fleet {
     /// A store cannot be opened; the text names the place and the remedy.
     pub async fn start(config: &Config, part: Part, metrics: Metrics, stop: &CancellationToken) -> Result<Self> {
         let allow_private = config.allow_private.unwrap_or(part.allow_private);
-        let parts = Parts::open(config, allow_private, stop).await?;
+        let tasks = Tasks::new();
+        // First, so that whoever asks is told what this process waits for.
+        let mut front = part.listener.map(|listener| Front::open(listener, &tasks));
+        let tell = |what: &str| front.iter().for_each(|front| front.waits_for(what));
+        let parts = Parts::open(config, allow_private, stop, &tell).await?;
         if !config.database.is_shared() {
             // Whoever held a lease or a claim is gone: this process has the directory. Waiting for them
             // to run out would only delay the start.
@@ -84,8 +92,9 @@ impl Fleet {
             if released > 0 {
                 tracing::info!(released, "operations of the run before are taken up again");
             }
+            // Before the gateway serves: nobody else writes meanwhile.
+            welcome::install(parts.store.definitions.as_ref()).await;
         }
-        let tasks = Tasks::new();
         // A restart is another worker (DESIGN 4), so the id is new each time.
         let worker = WorkerId::from(Ulid::generate());
         let roles = part.roles;
@@ -107,15 +116,22 @@ impl Fleet {
             let deps = archivist_deps(&parts, &worker);
             threads.within(|| Archivist::start(deps, ArchivistConfig::default()))
         });
-        if let Some(listener) = part.listener {
+        if let Some(front) = &mut front {
             let deps = gateway_deps(&parts, config, metrics.clone());
-            let app = if roles.gateway { dispatcher::app(deps, &tasks) } else { dispatcher::probes(deps, &tasks) };
-            dispatcher::serve(listener, app, &tasks);
+            front.lead_to(if roles.gateway { dispatcher::app(deps, &tasks) } else { dispatcher::probes(deps, &tasks) });
         }
         gauges::start(&parts, &tasks);
         time::start(&parts, &tasks);
         tasks.spawn("metrics-upkeep", move |stop| upkeep(metrics, stop));
-        Ok(Self { parts, worker, gateway: roles.gateway, tasks, runner, executor, archivist, _archiving: archiving })
+        let gateway = roles.gateway;
+        Ok(Self { parts, worker, gateway, front, tasks, runner, executor, archivist, _archiving: archiving })
+    }
+
+    /// Serves from now on: all that a client may need is there.
+    pub fn let_in(&mut self) {
+        if let Some(front) = &mut self.front {
+            front.let_in();
+        }
     }
 
     pub fn tokens(&self) -> &dyn Tokens {
@@ -129,6 +145,11 @@ impl Fleet {
     /// The model provider in use, in words.
     pub fn provider(&self) -> String {
         self.parts.effects.provider()
+    }
+
+    /// The agent that is there from the first start on, if it is.
+    pub async fn guide(&self) -> Option<&'static str> {
+        welcome::has_guide(self.parts.store.definitions.as_ref()).await.then_some(welcome::GUIDE)
     }
 
     /// Cancelled once a worker has handed over everything because it was told to drain. `None` for a
@@ -238,6 +259,7 @@ fn gateway_deps(parts: &Parts, config: &Config, metrics: Metrics) -> dispatcher:
             admin_token: config.token.clone(),
             mode: if config.database.is_shared() { "fleet" } else { "embedded" }.into(),
             version: env!("CARGO_PKG_VERSION").into(),
+            budgets: config.budgets.clone(),
             ..dispatcher::Config::default()
         },
     }

@@ -2,6 +2,7 @@
 
 mod contracts;
 mod files;
+mod landed;
 mod rust;
 mod words;
 
@@ -39,8 +40,10 @@ pub fn run(root: &Path) -> Result<()> {
     findings.extend(files.iter().flat_map(words::check));
     findings.extend(contracts::runbooks(&files));
     findings.extend(contracts::metrics(&files));
+    findings.extend(contracts::recorded(&files));
     findings.extend(contracts::watched(&files));
     findings.extend(contracts::migrations(&files));
+    findings.extend(landed::check(&files));
     let median = rust::median_lines(&sources);
     if median > rust::MEDIAN_LINES_MAX {
         findings.push(Finding::new(

@@ -204,6 +204,9 @@ pub struct ApprovalBody {
     pub arguments_hash: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
+    /// With a yes to a question of an action of kind `human`: what the agent gets as the result of its call.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub answer: Option<Value>,
     /// Who answers; the name of the token unless given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub actor: Option<String>,

@@ -31,11 +31,15 @@ pub struct Operation {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub approval: Option<ApprovalRequest>,
     pub effect_class: EffectClass,
-    /// Attempts begun.
+    /// How often it was started.
     pub attempt: u32,
+    /// Of those starts, the ones whose executor died or was stopped: up to a bound, they are no attempts of
+    /// the operation's own. Set by the store.
+    #[serde(default)]
+    pub lost: u32,
     pub max_attempts: u32,
     pub backoff_ms: u64,
-    /// Of one attempt.
+    /// Of one attempt. Of an agent: until it has answered.
     pub timeout_ms: u64,
     /// With work of others: how long it may wait for somebody who takes it, before it ends with
     /// `TIMEOUT`.
@@ -51,7 +55,8 @@ pub struct Operation {
     pub due_at_ms: i64,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub claimed_by: Option<String>,
-    /// While `running`: when the claim ends. While waiting for approval: when the default counts.
+    /// While `running`: when the claim ends. While waiting for approval: when the default counts. While an agent
+    /// works on it: when it ends with `TIMEOUT`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub until_ms: Option<i64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -209,6 +209,9 @@ pub struct MovePage {
 pub struct OperationView {
     #[serde(flatten)]
     pub operation: Operation,
+    /// What a person is asked, in words: of an action of kind `human`, and about a budget.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub question: Option<String>,
     pub created_at: String,
     /// Of an approval: when its default counts. Of a running one: when its claim ends.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -15,9 +15,10 @@ pub struct ModelProfile {
     pub name: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    /// Name of a configured provider, as in `anthropic`, `openai`, `gemini`, `scripted`.
+    /// Name of a configured provider, as in `anthropic`, `openai`, `gemini`, `scripted`; `default` for
+    /// whatever the fleet was started with.
     pub provider: String,
-    /// The provider's own name of the model.
+    /// The provider's own name of the model; of `default`, `default` is the model it was started with.
     pub model_id: String,
     #[serde(default)]
     pub parameters: ModelParameters,

@@ -1,13 +1,19 @@
 //! A client of the fleet's HTTP API that knows several gateways.
 
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
 
+use crate::diary::now_ms;
+use crate::seen::outage::Post;
+
 /// Of one request. The gateway itself gives up after 30 s.
 const REQUEST_MAX: Duration = Duration::from_secs(12);
+/// Where actions are accepted: how that goes is measured.
+const ACTIONS: &str = "/api/actions";
 /// Between two tries.
 const PAUSE: Duration = Duration::from_millis(120);
 
@@ -16,6 +22,7 @@ pub struct Api {
     urls: Vec<String>,
     token: String,
     turn: AtomicUsize,
+    posts: Mutex<Vec<Post>>,
 }
 
 /// An answer, read whole.
@@ -37,7 +44,7 @@ impl Api {
     /// The HTTP client cannot be made.
     pub fn new(urls: Vec<String>, token: String) -> Result<Self> {
         let http = reqwest::Client::builder().no_proxy().connect_timeout(Duration::from_secs(2)).build()?;
-        Ok(Self { http, urls, token, turn: AtomicUsize::new(0) })
+        Ok(Self { http, urls, token, turn: AtomicUsize::new(0), posts: Mutex::default() })
     }
 
     /// Another gateway each time.
@@ -59,7 +66,24 @@ impl Api {
     /// There was no answer, or only half of one: what was asked may have happened.
     pub async fn post(&self, path: &str, body: &Value) -> Result<Answer> {
         let request = self.request(reqwest::Method::POST, format!("{}{path}", self.any()));
-        answer(request.timeout(REQUEST_MAX).json(body)).await
+        let (at_ms, started) = (now_ms(), Instant::now());
+        let answer = answer(request.timeout(REQUEST_MAX).json(body)).await;
+        // A gateway that is not there has accepted nothing, and refused nothing.
+        let is_absent =
+            |error: &anyhow::Error| error.downcast_ref().is_some_and(|error: &reqwest::Error| error.is_connect());
+        if path == ACTIONS
+            && !answer.as_ref().is_err_and(is_absent)
+            && let Ok(mut posts) = self.posts.lock()
+        {
+            let (took_ms, status) = (started.elapsed().as_millis() as u64, answer.as_ref().map_or(0, |a| a.status));
+            posts.push(Post { at_ms, took_ms, status });
+        }
+        answer
+    }
+
+    /// All tries to have an action accepted.
+    pub fn posts(&self) -> Vec<Post> {
+        self.posts.lock().map(|posts| posts.clone()).unwrap_or_default()
     }
 
     /// Tries until there is an answer that will not change by itself.

@@ -1,10 +1,13 @@
 //! Judges a run by what was seen of it from outside. Nothing here talks to the fleet.
 
+pub mod accepting;
 mod actions;
 mod calls;
 mod control;
 mod fleet;
 mod inputs;
+mod journal;
+pub mod messages;
 mod owners;
 pub mod sabotage;
 mod steps;
@@ -101,6 +104,9 @@ pub fn all(seen: &Seen) -> Findings {
     calls::check(seen, &mut findings);
     streams::check(seen, &mut findings);
     owners::check(seen, &mut findings);
+    journal::check(seen, &mut findings);
+    accepting::check(seen, &mut findings);
+    messages::check(seen, &mut findings);
     takeover::check(seen, &mut findings);
     talk::check(seen, &mut findings);
     fleet::check(seen, &mut findings);

@@ -35,7 +35,7 @@ pub struct Fleet {
     /// Addresses of the dispatchers, and of the workers' probes, by name.
     pub listen: BTreeMap<String, String>,
     pub disk: Option<Disk>,
-    /// The library that gives a process a clock of its own.
+    /// The library that gives processes clocks of their own.
     pub clock: Option<PathBuf>,
     members: BTreeMap<String, Arc<Mutex<Member>>>,
     proxies: BTreeMap<(String, &'static str), Proxy>,
@@ -120,13 +120,14 @@ impl Fleet {
         }
     }
 
-    /// How far ahead the clock is that can be set.
+    /// How far ahead the clock of a process is, if it can be set.
     ///
     /// # Errors
     /// The file cannot be written.
-    pub fn set_clock(&self, seconds: i64) -> Result<()> {
+    pub fn set_clock(&self, process: &str, seconds: i64) -> Result<()> {
         // Whole or not at all: it is read all the time.
-        let (file, fresh) = (recipes::clock_file(&self.dir), self.dir.join("run").join("clock.new"));
+        let file = recipes::clock_file(&self.dir, process);
+        let fresh = file.with_extension("new");
         std::fs::write(&fresh, format!("{seconds:+}\n"))?;
         std::fs::rename(fresh, file).context("the clock")
     }

@@ -1,6 +1,7 @@
 //! Reads everything that a run left behind: rows of the ledger, and whole histories.
 
 pub mod asked;
+pub mod ran;
 mod talks;
 
 use std::collections::BTreeMap;
@@ -25,6 +26,8 @@ const STREAM_MAX: Duration = Duration::from_secs(120);
 /// Something that must be readable is not.
 pub async fn all(world: &Arc<World>, mut idle: BTreeMap<String, Idle>, seen: &mut Seen) -> Result<()> {
     seen.sent = world.sent.lock().map(|sent| sent.clone()).unwrap_or_default();
+    seen.posts = world.api.posts();
+    seen.verdicts = world.verdicts.lock().map(|verdicts| verdicts.clone()).unwrap_or_default();
     seen.streams = world.streams.lock().map(|streams| streams.clone()).unwrap_or_default();
     let ids: Vec<String> = seen.sent.iter().map(|sent| sent.id.clone()).collect();
     seen.actions = stream::iter(ids)

@@ -2,7 +2,7 @@
 
 mod deploy;
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
@@ -15,6 +15,7 @@ use crate::fleet::Fleet;
 use crate::foreign::Foreign;
 use crate::plan::{Fault, Mode, Phase, Plan, Planned, Service};
 use crate::seen::Takeover;
+use crate::seen::outage::Outage;
 use crate::watch::Watch;
 
 /// The hands that break things, and what they know.
@@ -25,6 +26,8 @@ pub struct Hands {
     pub meddler: Foreign,
     pub shards: u64,
     pub plan: Arc<Plan>,
+    /// When the broker was away and nothing else was broken.
+    pub outages: Mutex<Vec<Outage>>,
 }
 
 impl Hands {
@@ -93,12 +96,12 @@ impl Hands {
             }
             Fault::KillService(service) => {
                 self.fleet.services.run("kill", &[service.name()]).await?;
-                sleep(pause).await;
+                self.away(*service, planned, alone).await;
                 self.fleet.services.start_again(service.name()).await?;
             }
             Fault::FreezeService(service) => {
                 self.fleet.services.run("stop", &[service.name()]).await?;
-                sleep(pause).await;
+                self.away(*service, planned, alone).await;
                 self.fleet.services.run("cont", &[service.name()]).await?;
             }
             Fault::Net { process, service, mode } => {
@@ -114,10 +117,10 @@ impl Hands {
             // Drawn all the same, so that a seed means the same everywhere.
             Fault::ClockStep { .. } if self.fleet.clock.is_none() => return Ok("left out".into()),
             Fault::DiskFull if self.fleet.disk.is_none() => return Ok("left out".into()),
-            Fault::ClockStep { seconds, .. } => {
-                self.fleet.set_clock(*seconds)?;
+            Fault::ClockStep { process, seconds } => {
+                self.fleet.set_clock(process, *seconds)?;
                 sleep(pause).await;
-                self.fleet.set_clock(0)?;
+                self.fleet.set_clock(process, 0)?;
             }
             Fault::DiskFull => {
                 let disk = self.fleet.disk.as_ref().context("there is no small disk")?;
@@ -134,6 +137,22 @@ impl Hands {
             }
         }
         Ok(String::new())
+    }
+
+    /// While a service is away. Coming back keeps the machine busy, which says nothing of the fleet.
+    async fn away(&self, service: Service, planned: &Planned, alone: bool) {
+        let from_ms = now_ms();
+        sleep(Duration::from_millis(planned.lasts_ms)).await;
+        if service == Service::Rabbitmq
+            && alone
+            && let Ok(mut outages) = self.outages.lock()
+        {
+            outages.push(Outage { fault: planned.fault.kind().to_owned(), from_ms, to_ms: now_ms() });
+        }
+    }
+
+    pub fn outages(&self) -> Vec<Outage> {
+        self.outages.lock().map(|outages| outages.clone()).unwrap_or_default()
     }
 
     fn queues(&self) -> Vec<String> {

@@ -2,6 +2,7 @@
 //! it was told.
 
 mod bulk;
+mod clerk;
 mod client;
 mod desk;
 mod follow;
@@ -22,7 +23,7 @@ use crate::api::Api;
 use crate::diary::Diary;
 use crate::foreign::Foreign;
 use crate::plan::{Plan, Story};
-use crate::seen::talk::Talk;
+use crate::seen::talk::{Talk, Verdict};
 use crate::seen::{Sent, Stream};
 
 /// How long a client goes on trying before it counts as unheard.
@@ -46,6 +47,8 @@ pub struct World {
     /// What users posted, by conversation.
     pub talks: Mutex<BTreeMap<String, Talk>>,
     pub talk_streams: Mutex<Vec<Stream>>,
+    /// What was said to agents that asked, by the id of the question.
+    pub verdicts: Mutex<BTreeMap<String, Verdict>>,
     pub accepted: AtomicU64,
     pub created: AtomicU64,
 }
@@ -56,6 +59,14 @@ impl World {
         if let Ok(mut all) = self.sent.lock() {
             all.push(sent);
         }
+    }
+
+    /// Whether a result or an answer for this operation may be refused so: its turn was to be cancelled, so
+    /// nobody waits for it any more.
+    pub fn may_be_over(&self, operation: &str, code: &str) -> bool {
+        let is_of = |turn: &String| operation.strip_prefix(turn.as_str()).is_some_and(|rest| rest.starts_with('.'));
+        let is_cancelled = || self.talks.lock().is_ok_and(|talks| talks.values().flat_map(|t| &t.cancels).any(is_of));
+        matches!(code, "no_open_operation" | "session_ended") && is_cancelled()
     }
 
     pub fn is_over(&self) -> bool {
@@ -99,7 +110,7 @@ pub fn start(world: &Arc<World>, plan: &Plan) -> Load {
     load
 }
 
-/// Conversations, and the desks that work for them until the last one has ended.
+/// Conversations, and the desks and the clerk that work for them until the last one has ended.
 fn talks(load: &mut Load, world: &Arc<World>, plan: &Plan, began: Instant) {
     let (open, is_open) = watch::channel(());
     for (number, story) in plan.talks.iter().enumerate() {
@@ -117,6 +128,7 @@ fn talks(load: &mut Load, world: &Arc<World>, plan: &Plan, began: Instant) {
     for number in 0..DESKS {
         load.clients.spawn(desk::run(world.clone(), plan.shape.dice(7 + number), open.clone()));
     }
+    load.clients.spawn(clerk::run(world.clone(), plan.shape.dice(7 + DESKS), open));
 }
 
 async fn tell(world: Arc<World>, story: Story, began: Instant) {

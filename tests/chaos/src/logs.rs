@@ -1,10 +1,14 @@
 //! The logs of the processes: what must not be in them, and what they said at a time.
 
+pub mod follow;
+
 use std::path::Path;
 
 /// A line with one of these is a finding.
 const FORBIDDEN: [&str; 3] = ["panicked", "invariant broken", "invariant_broken"];
 const LINES_MAX: usize = 40;
+/// Begin the names of our processes, and of their logs.
+const OURS: [&str; 5] = ["worker", "dispatcher", "archivist", "executor", "guest"];
 
 /// Lines that must not be, with the name of their log.
 pub fn forbidden(dir: &Path) -> Vec<String> {
@@ -30,7 +34,6 @@ pub fn excerpts(dir: &Path, lines_max: usize) -> Vec<(String, Vec<String>, usize
 }
 
 fn of_processes(dir: &Path) -> Vec<(String, String)> {
-    let ours = ["worker", "dispatcher", "archivist", "executor", "guest"];
     let mut logs: Vec<(String, String)> = std::fs::read_dir(dir.join("log"))
         .into_iter()
         .flatten()
@@ -38,7 +41,7 @@ fn of_processes(dir: &Path) -> Vec<(String, String)> {
         .filter_map(|entry| {
             let name = entry.file_name().to_string_lossy().into_owned();
             let text = String::from_utf8_lossy(&std::fs::read(entry.path()).ok()?).into_owned();
-            ours.iter().any(|kind| name.starts_with(kind)).then_some((name, text))
+            OURS.iter().any(|kind| name.starts_with(kind)).then_some((name, text))
         })
         .collect();
     logs.sort();

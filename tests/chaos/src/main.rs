@@ -9,6 +9,7 @@ mod fleet;
 mod foreign;
 mod gather;
 mod inject;
+mod journal;
 mod load;
 mod logs;
 mod plan;
@@ -51,6 +52,9 @@ pub struct Cli {
     /// Draw only from these kinds of faults, as in "kill worker,net"
     #[arg(long, value_delimiter = ',')]
     only: Vec<String>,
+    /// Every kind of fault once, as briefly as still says something; about two minutes, so --minutes 2
+    #[arg(long)]
+    brief: bool,
     /// Where services, logs and the report go [default: a new directory below /var/tmp]
     #[arg(long)]
     dir: Option<PathBuf>,
@@ -95,6 +99,7 @@ impl Cli {
             sessions: self.sessions,
             conversations,
             only: self.only.clone(),
+            brief: self.brief,
         })
     }
 }

@@ -24,6 +24,8 @@ pub struct Shape {
     pub conversations: usize,
     /// Kinds of faults to draw from; all if empty.
     pub only: Vec<String>,
+    /// Each of them once, in short phases.
+    pub brief: bool,
 }
 
 impl Shape {
@@ -46,6 +48,9 @@ pub const ARCHIVIST: &str = "archivist-1";
 
 /// Executes only.
 pub const EXECUTOR: &str = "executor-1";
+
+/// A worker and a dispatcher whose clocks can be set.
+pub const CLOCKS: [&str; 2] = ["worker-1", "dispatcher-1"];
 
 #[derive(Debug, Clone, Serialize)]
 pub struct Plan {
@@ -70,7 +75,31 @@ mod tests {
     use super::*;
 
     fn shape(seed: u64) -> Shape {
-        Shape { seed, seconds: 120, workers: 3, dispatchers: 2, sessions: 300, conversations: 30, only: Vec::new() }
+        Shape {
+            seed,
+            seconds: 120,
+            workers: 3,
+            dispatchers: 2,
+            sessions: 300,
+            conversations: 30,
+            only: Vec::new(),
+            brief: false,
+        }
+    }
+
+    /// In none of the phases two faults meet in one process.
+    fn assert_apart(plan: &Plan) {
+        for phase in &plan.phases {
+            let mut subjects: Vec<String> = phase.faults.iter().flat_map(|f| f.fault.subjects(&plan.shape)).collect();
+            let count = subjects.len();
+            subjects.sort();
+            subjects.dedup();
+            assert_eq!(subjects.len(), count, "{phase:?}");
+        }
+    }
+
+    fn kinds(plan: &Plan) -> Vec<&'static str> {
+        plan.phases.iter().flat_map(|phase| &phase.faults).map(|planned| planned.fault.kind()).collect()
     }
 
     fn told(seed: u64) -> String {
@@ -86,16 +115,32 @@ mod tests {
     #[test]
     fn faults_of_a_phase_do_not_meet_in_one_process_and_every_kind_has_its_turn() {
         let plan = Plan::draw(shape(1));
-        let mut kinds = std::collections::BTreeSet::new();
-        for phase in &plan.phases {
-            let mut subjects: Vec<String> = phase.faults.iter().flat_map(|f| f.fault.subjects(&plan.shape)).collect();
-            let count = subjects.len();
-            subjects.sort();
-            subjects.dedup();
-            assert_eq!(subjects.len(), count, "{phase:?}");
-            kinds.extend(phase.faults.iter().map(|planned| planned.fault.kind()));
-        }
+        assert_apart(&plan);
+        let kinds: std::collections::BTreeSet<&str> = kinds(&plan).into_iter().collect();
         assert_eq!(kinds.len(), faults::KINDS.len(), "{kinds:?}");
+    }
+
+    #[test]
+    fn a_brief_run_has_every_kind_once_within_two_minutes() {
+        for seed in 0..40 {
+            let plan = Plan::draw(Shape { brief: true, ..shape(seed) });
+            assert_apart(&plan);
+            let (mut found, mut all) = (kinds(&plan), faults::KINDS.to_vec());
+            found.sort_unstable();
+            all.sort_unstable();
+            assert_eq!(found, all, "seed {seed}");
+            let lasts = |phase: &Phase| phase.faults.iter().map(|f| f.after_ms + f.lasts_ms).max().unwrap_or(0);
+            let planned: u64 = plan.phases.iter().map(|phase| lasts(phase) + phase.recovery_ms).sum();
+            // Starting things again comes on top.
+            assert!(planned < 90_000, "seed {seed}: {planned} ms");
+        }
+    }
+
+    #[test]
+    fn a_brief_run_of_some_kinds_has_no_others() {
+        let only = vec!["net".to_owned(), "kill worker".to_owned()];
+        let plan = Plan::draw(Shape { brief: true, only, ..shape(2) });
+        assert_eq!(kinds(&plan), ["kill worker", "net"]);
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! The report for people: `report.md` with a timeline, counts, take-over times and findings.
 
+mod messages;
 mod timeline;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -8,7 +9,7 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 
-use crate::check::Findings;
+use crate::check::{Findings, accepting};
 use crate::diary::Bar;
 use crate::logs;
 use crate::plan::Shape;
@@ -56,6 +57,8 @@ impl Report<'_> {
         self.counts(&mut out);
         self.faults(&mut out);
         self.takeovers(&mut out);
+        self.accepting(&mut out);
+        messages::write(self, &mut out);
         self.told(&mut out);
         if !self.findings.is_empty() {
             log_lines(&mut out, dir);
@@ -80,6 +83,7 @@ impl Report<'_> {
             ("events in them", seen.streams.iter().map(|stream| stream.items.len()).sum()),
             ("changes of owners seen", seen.owners.len()),
         ];
+        rows.extend(ownership(seen));
         rows.extend(effects(seen));
         rows.extend(conversations(seen));
         if let Some(doctor) = &seen.fleet.doctor {
@@ -137,6 +141,21 @@ impl Report<'_> {
         let _ = writeln!(out, "\nMeasured by live followers of sessions that step every 200 ms.");
     }
 
+    /// Whether the broker's absence is felt by who sends actions.
+    fn accepting(&self, out: &mut String) {
+        let (tally, judged) = accepting::during(self.seen);
+        let _ = writeln!(out, "\n## Accepting while the broker is away\n");
+        let _ = writeln!(
+            out,
+            "{} of {} actions ({:.1} %) were accepted within a second, in {judged} of {} outages with nothing else \
+             broken; the others came when the fleet had not recovered from what was before.",
+            tally.at_once,
+            tally.tries,
+            tally.share() * 100.0,
+            self.seen.outages.len()
+        );
+    }
+
     fn told(&self, out: &mut String) {
         let _ = writeln!(out, "\n## Findings\n");
         if self.findings.is_empty() {
@@ -151,6 +170,19 @@ impl Report<'_> {
             let _ = writeln!(out);
         }
     }
+}
+
+/// What ownership is proven from.
+fn ownership(seen: &Seen) -> Vec<(&'static str, usize)> {
+    let Some(journal) = &seen.journal else { return Vec::new() };
+    let terms: BTreeSet<(u64, i64)> = journal.commits.iter().map(|one| (one.shard, one.epoch)).collect();
+    let processes: BTreeSet<&str> = journal.ran.iter().map(|ran| ran.process.as_str()).collect();
+    vec![
+        ("commits read in the journal", journal.rows as usize),
+        ("commits trimmed before they were read", journal.missed as usize),
+        ("terms of shards with committed steps", terms.len()),
+        ("processes that ran steps", processes.len()),
+    ]
 }
 
 /// What became of calls to the outside.
@@ -169,8 +201,10 @@ fn effects(seen: &Seen) -> [(&'static str, usize); 3] {
 }
 
 /// What was said and done in conversations, delegated ones among them.
-fn conversations(seen: &Seen) -> [(&'static str, usize); 9] {
+fn conversations(seen: &Seen) -> [(&'static str, usize); 13] {
     let turns = || seen.talks.iter().flat_map(|talk| &talk.turns);
+    let failed = |cancelled: bool| turns().filter(move |turn| turn.status == "failed" && turn.cancelled == cancelled);
+    let verdicts = |approved: bool| seen.verdicts.values().filter(move |verdict| verdict.approved == approved);
     let moves = || turns().flat_map(|turn| &turn.moves);
     let of_users = || seen.talks.iter().filter(|talk| !talk.delegated);
     let keys: BTreeSet<&str> = seen.asked.iter().map(|asked| asked.key.as_str()).collect();
@@ -180,7 +214,11 @@ fn conversations(seen: &Seen) -> [(&'static str, usize); 9] {
         ("conversations of delegates", seen.talks.len() - of_users().count()),
         ("messages of users", seen.talks.iter().map(|talk| talk.posts.len()).sum()),
         ("turns", turns().count()),
-        ("turns that failed as planned", turns().filter(|turn| turn.status == "failed").count()),
+        ("turns that failed as planned", failed(false).count()),
+        ("turns that were cancelled, those of delegates with them", failed(true).count()),
+        ("conversations with guidance", seen.talks.iter().filter(|talk| talk.guided).count()),
+        ("questions that a person answered with yes", verdicts(true).count()),
+        ("questions that a person answered with no", verdicts(false).count()),
         ("replies of models", moves().count()),
         ("requests to models for what had been asked", seen.asked.len() - keys.len()),
         ("calls of tools by agents", moves().map(|one| one.calls.len()).sum()),

@@ -1,5 +1,6 @@
 //! One run, from the start of the services to the report.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
@@ -13,7 +14,7 @@ use crate::Cli;
 use crate::api::Api;
 use crate::check::sabotage::Break;
 use crate::check::{self, Findings};
-use crate::diary::{Diary, now_ms};
+use crate::diary::{Bar, Diary, now_ms};
 use crate::fleet::{Fleet, Site, recipes};
 use crate::foreign::Foreign;
 use crate::inject::Hands;
@@ -21,20 +22,25 @@ use crate::load::{self, Load, World};
 use crate::plan::Plan;
 use crate::report::Report;
 use crate::seen::Seen;
+use crate::seen::journal::Journal;
 use crate::step_server::StepServer;
 use crate::watch::Watch;
-use crate::{finish, gather, logs};
+use crate::{finish, gather, journal, logs};
 
 const PROGRESS: Duration = Duration::from_secs(10);
 /// After the last fault: until the clients have their answers, and the followers their end.
 const CLIENTS_MAX: Duration = Duration::from_secs(240);
 const FOLLOWERS_MAX: Duration = Duration::from_secs(60);
+/// A brief run that is slow takes so many times as long, and no longer.
+const BRIEF_MAX: u32 = 3;
 
 /// Everything that lives during a run.
 struct Stage {
     fleet: Arc<Fleet>,
     world: Arc<World>,
     watch: Arc<Watch>,
+    journal: Arc<journal::Tail>,
+    logs: Arc<logs::follow::Tail>,
     diary: Arc<Diary>,
     steps: StepServer,
     over: watch::Sender<bool>,
@@ -61,14 +67,15 @@ pub async fn run(cli: &Cli, plan: Plan) -> Result<bool> {
     for finding in &findings.told {
         diary.tell("finding", &serde_json::to_value(finding)?);
     }
+    let bars = diary.bars();
     let report = Report {
         shape: &plan.shape,
         seen: &seen,
         findings: &findings,
-        bars: &diary.bars(),
+        bars: &bars,
         began_ms,
         faults_ended_ms,
-        left_out: &left_out(&stage.fleet),
+        left_out: &left_out(&stage.fleet, &plan, &bars),
         command: command(cli, plan.shape.seed),
     };
     report.write(&dir)?;
@@ -143,19 +150,28 @@ async fn set_up(cli: &Cli, dir: &Path, plan: &Plan, diary: Arc<Diary>) -> Result
         streams: Mutex::default(),
         talks: Mutex::default(),
         talk_streams: Mutex::default(),
+        verdicts: Mutex::default(),
         accepted: 0.into(),
         created: 0.into(),
     });
     load::talk::define(&world).await?;
     let watch = Arc::new(Watch::default());
     let own = Arc::new(Api::new(fleet.dispatchers(), fleet.token.clone())?);
+    let journal = Arc::new(journal::Tail::new(&fleet.database.url, shards)?);
+    journal.look().await.context("the journal")?;
+    let logs = Arc::new(logs::follow::Tail::new(dir));
+    tokio::spawn(journal.clone().run(is_done.clone()));
+    tokio::spawn(logs.clone().run(is_done.clone()));
     tokio::spawn(watch.clone().run(fleet.clone(), own, diary.clone(), is_done));
-    Ok((Stage { fleet, world, watch, diary, steps, over, done }, shards))
+    Ok((Stage { fleet, world, watch, journal, logs, diary, steps, over, done }, shards))
 }
 
 /// Load and faults together, until the time is over; then everything is healed.
 async fn attack(stage: &Stage, plan: Arc<Plan>, shards: u64, seen: &mut Seen) -> Result<Load> {
-    let until = Instant::now() + Duration::from_secs(plan.shape.seconds);
+    let time = Duration::from_secs(plan.shape.seconds);
+    let until = Instant::now() + time;
+    // A brief run ends with its last phase.
+    let faults_until = if plan.shape.brief { Instant::now() + time * BRIEF_MAX } else { until };
     let load = load::start(&stage.world, &plan);
     let hands = Arc::new(Hands {
         fleet: stage.fleet.clone(),
@@ -164,10 +180,11 @@ async fn attack(stage: &Stage, plan: Arc<Plan>, shards: u64, seen: &mut Seen) ->
         meddler: Foreign::start(&stage.fleet.broker.url).await?,
         shards,
         plan,
+        outages: Mutex::default(),
     });
     // Something to break first.
     tokio::time::sleep(Duration::from_secs(3)).await;
-    let work = tokio::spawn(hands.clone().work(until));
+    let work = tokio::spawn(hands.clone().work(faults_until));
     let progress = async {
         loop {
             tokio::time::sleep(PROGRESS).await;
@@ -180,6 +197,7 @@ async fn attack(stage: &Stage, plan: Arc<Plan>, shards: u64, seen: &mut Seen) ->
         takeovers = work => takeovers.context("the faults")?,
         () = progress => Vec::new(),
     };
+    seen.outages = hands.outages();
     // If the phases were few, the load has its time all the same.
     tokio::time::sleep_until(until.into()).await;
     stage.over.send_replace(true);
@@ -222,6 +240,9 @@ async fn conclude(stage: &Stage, mut load: Load, seen: &mut Seen) -> Result<()> 
     }
     (seen.calls, seen.tools) = (stage.steps.calls(), stage.steps.tools());
     seen.asked = gather::asked::read(&stage.fleet.dir);
+    let ran = gather::ran::read(&stage.fleet.dir);
+    seen.journal = Some(Journal { ran, ..stage.journal.finish().await });
+    seen.said = stage.logs.said();
     seen.owners = stage.watch.owners();
     told.alarms = stage.watch.alarms();
     told.log_lines = logs::forbidden(&stage.fleet.dir);
@@ -230,13 +251,19 @@ async fn conclude(stage: &Stage, mut load: Load, seen: &mut Seen) -> Result<()> 
     stage.fleet.services.run("down", &[]).await
 }
 
-fn left_out(fleet: &Fleet) -> Vec<String> {
+fn left_out(fleet: &Fleet, plan: &Plan, bars: &[Bar]) -> Vec<String> {
     let mut left_out = Vec::new();
     if fleet.disk.is_none() {
         left_out.push("the full disk: nobody may mount a small one here".to_owned());
     }
     if fleet.clock.is_none() {
-        left_out.push("the clock of a process: libfaketime is not installed, or does not work here".to_owned());
+        left_out.push("the clocks of processes: libfaketime is not installed, or does not work here".to_owned());
+    }
+    if plan.shape.brief {
+        let wanted = plan.phases.iter().flat_map(|phase| &phase.faults).map(|planned| planned.fault.kind());
+        let had: BTreeSet<&str> = bars.iter().map(|bar| bar.kind.as_str()).collect();
+        let missing = wanted.filter(|kind| !had.contains(kind));
+        left_out.extend(missing.map(|kind| format!("{kind}: the time was over")));
     }
     left_out
 }
@@ -252,6 +279,9 @@ fn command(cli: &Cli, seed: u64) -> String {
     }
     if let Some(count) = cli.conversations {
         command.push_str(&format!(" --conversations {count}"));
+    }
+    if cli.brief {
+        command.push_str(" --brief");
     }
     if !cli.only.is_empty() {
         command.push_str(&format!(" --only \"{}\"", cli.only.join(",")));

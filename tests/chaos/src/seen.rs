@@ -1,13 +1,17 @@
 //! What a run saw of the fleet from outside: all that the checker knows. It is kept in
 //! `observed.json`, so that a run can be judged again.
 
+pub mod journal;
+pub mod outage;
 pub mod talk;
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use self::talk::{Asked, Talk};
+use self::journal::Journal;
+use self::outage::{Outage, Post, Said};
+use self::talk::{Asked, Talk, Verdict};
 
 /// Everything that was sent, answered and read. Times are milliseconds since 1970, by the clock of
 /// the harness unless said otherwise.
@@ -29,6 +33,19 @@ pub struct Seen {
     pub tools: Vec<Call>,
     #[serde(default)]
     pub asked: Vec<Asked>,
+    /// What a person said to agents that asked, by the id of the question.
+    #[serde(default)]
+    pub verdicts: BTreeMap<String, Verdict>,
+    /// None in records of earlier releases.
+    #[serde(default)]
+    pub journal: Option<Journal>,
+    /// Tries of clients to have actions accepted.
+    #[serde(default)]
+    pub posts: Vec<Post>,
+    #[serde(default)]
+    pub outages: Vec<Outage>,
+    #[serde(default)]
+    pub said: Vec<Said>,
     pub fleet: Fleet,
 }
 

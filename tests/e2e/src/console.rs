@@ -1,5 +1,7 @@
 //! The console, used as people use it: a real browser against the real binary.
 
+mod answers;
+mod definitions;
 mod figures;
 mod modules;
 mod talk;
@@ -258,6 +260,9 @@ const FLEET_READY: &str = "document.querySelector('.shards .cells')
     && document.querySelector('.workers') && document.querySelector('.numbers.flat')";
 const TALK_READY: &str = "document.querySelector('.talk-head .link-state[data-link=live]')
     && document.querySelector('.turn-item:not([aria-busy])')";
+const DEFINITIONS_READY: &str = "document.querySelector('.definitions-list tr[data-definition], .definitions .empty')";
+const DEFINITION_READY: &str = "document.querySelector('.definition .content .json')
+    && document.querySelector('.versions li')";
 const SIDEWAYS: &str = "return document.documentElement.scrollWidth - document.documentElement.clientWidth";
 const PAPER: &str = "return getComputedStyle(document.body).backgroundColor";
 
@@ -271,7 +276,12 @@ async fn every_view_fits_laptops_and_phones_in_both_themes() -> Result<()> {
     scene.log_in().await?;
     let one = format!("#/sessions/{session}");
     let seats = json!([{"agent_id": "a1", "config": {"system_prompt": "You help."}}]);
+    let mut defined = definitions::shelf("plain");
+    defined.as_array_mut().expect("a list").push(json!({"kind": "persona", "definition": {"id": long, "name": long,
+        "library_id": "shelf", "system_prompt": long.repeat(5), "model_profile_id": "plain"}}));
+    let persona = format!("#/definitions/persona/{long}");
     for (path, body) in [
+        ("/api/definitions", defined),
         ("/api/conversations", json!({"conversation_id": "c1", "title": long, "agents": seats})),
         ("/api/conversations/c1/messages", json!({"text": long.repeat(3)})),
     ] {
@@ -284,6 +294,9 @@ async fn every_view_fits_laptops_and_phones_in_both_themes() -> Result<()> {
         ("#/conversations", "document.querySelector('tr[data-conversation=c1]')"),
         ("#/conversations/c1", TALK_READY),
         ("#/approvals", "document.querySelector('.approvals .empty')"),
+        ("#/definitions", DEFINITIONS_READY),
+        ("#/definitions/persona", "document.querySelector('tr[data-definition^=aaaa]')"),
+        (&persona, DEFINITION_READY),
         ("#/fleet", FLEET_READY),
     ];
     let mut papers = Vec::new();

@@ -1,25 +1,77 @@
 //! `doctor` and `token`, on a running fleet and on a stopped one.
 
 use serde_json::{Value, json};
+use tempfile::TempDir;
 
-use crate::harness::Harness;
+use crate::harness::{Harness, command};
+
+/// One of the checks of a report: whether it is well, and what is said of it.
+fn check(report: &Value, name: &str) -> (bool, String) {
+    let checks = report["checks"].as_array().expect("checks");
+    let found = checks.iter().find(|check| check["name"] == name).unwrap_or_else(|| panic!("no {name}: {report}"));
+    (found["well"] == true, found["detail"].as_str().expect("a detail").to_owned())
+}
 
 #[tokio::test]
 async fn the_doctor_works_beside_a_fleet_and_without_one() {
     let mut fleet = Harness::start().await;
     fleet.create("seen", json!({ "moniker": "count", "config": { "until": 20 } })).await;
     fleet.wait_status("seen", "completed").await;
-    let check = async |fleet: &Harness| {
+    let look = async |fleet: &Harness| {
         let (ok, out, err) = fleet.cli(&["doctor", "--verify-history", "--json"]).await;
         assert!(ok, "{out}{err}");
         let report: Value = serde_json::from_str(&out).expect("JSON");
         assert_eq!(report["well"], true, "{report}");
         assert_eq!(report["history"]["sessions"], 1, "{report}");
         assert_eq!(report["history"]["steps"], 20, "{report}");
+        report
     };
-    check(&fleet).await;
+    let running = look(&fleet).await;
+    assert!(check(&running, "leases").1.starts_with("all "), "{running}");
+    let (_, roles) = check(&running, "roles");
+    assert!(roles.contains("is archivist") && roles.contains("is auditor"), "{running}");
+    let (_, workers) = check(&running, "workers");
+    assert!(workers.contains("1 alive") && workers.contains(env!("CARGO_PKG_VERSION")), "{running}");
     assert!(fleet.stop().await.success());
-    check(&fleet).await;
+    // Nobody holds a shard of a fleet that does not run.
+    let stopped = look(&fleet).await;
+    assert!(!stopped.to_string().contains("leases"), "{stopped}");
+    // As people see it: a row for each check.
+    let (ok, table, err) = fleet.cli(&["doctor"]).await;
+    assert!(ok, "{table}{err}");
+    let row = table.lines().find(|line| line.trim_start().starts_with("database ")).expect("a row");
+    for part in [" true ", "SQLite 3.", "schema version "] {
+        assert!(row.contains(part), "{part:?}: {table}");
+    }
+}
+
+#[tokio::test]
+async fn what_is_down_is_part_of_the_report_and_the_rest_is_looked_at() {
+    let scratch = TempDir::new().unwrap();
+    // Nobody listens on a port that was free a moment ago.
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    let place = format!("127.0.0.1:{}", listener.local_addr().expect("an address").port());
+    drop(listener);
+    let mut doctor = command();
+    doctor.current_dir(scratch.path()).args(["doctor", "--verify-history", "--json"]);
+    doctor.env("STEPFLEET_DATABASE_URL", format!("postgres://me:s3cret@{place}/fleet"));
+    doctor.env("STEPFLEET_AMQP_URL", format!("amqp://me:s3cret@{place}/"));
+    doctor.env("STEPFLEET_HISTORY_URI", scratch.path());
+    let output = tokio::task::spawn_blocking(move || doctor.output()).await.unwrap().unwrap();
+    let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert_eq!(output.status.code(), Some(1), "{out}{err}");
+    assert!(!out.contains("s3cret") && !err.contains("s3cret"), "{out}{err}");
+    let report: Value = serde_json::from_str(&out).expect("JSON, whatever is down");
+    assert_eq!(report["well"], false, "{report}");
+    for (name, part) in [("database", "cannot be reached"), ("broker", "cannot connect")] {
+        let (well, detail) = check(&report, name);
+        assert!(!well && detail.contains(part) && detail.contains(&place), "{name}: {report}");
+        assert!(err.contains(name), "{err}");
+    }
+    // What is there is looked at, and what cannot be proven is not claimed.
+    assert!(check(&report, "disk space").0, "{report}");
+    check(&report, "archive");
+    assert!(!check(&report, "history").0, "{report}");
 }
 
 #[tokio::test]

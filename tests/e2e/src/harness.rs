@@ -10,15 +10,15 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 /// Generous: two cores may be shared with a build.
-const START_MAX: Duration = Duration::from_secs(60);
-const STOP_MAX: Duration = Duration::from_secs(30);
+pub const START_MAX: Duration = Duration::from_secs(60);
+pub const STOP_MAX: Duration = Duration::from_secs(30);
 /// How long a test waits for something to come true.
 pub const WAIT_MAX: Duration = Duration::from_secs(30);
 /// Steps read at a time: the most that the API gives.
 const PAGE: usize = schemas::limits::PAGE_MAX;
 /// How much of the log a failed test shows.
 const LOG_LINES_SHOWN: usize = 30;
-const POLL: Duration = Duration::from_millis(10);
+pub const POLL: Duration = Duration::from_millis(10);
 /// An answer of `/health` may be nearly as old.
 const HEALTH_KEPT: Duration = Duration::from_millis(600);
 
@@ -101,8 +101,14 @@ impl Harness {
             args: args.iter().map(|arg| (*arg).to_owned()).collect(),
             envs: crate::services::fresh(),
             child: None,
-            http: reqwest::Client::builder().no_proxy().timeout(WAIT_MAX).build().expect("a client"),
+            http: http(),
         }
+    }
+
+    /// A client of a fleet that somebody else runs; `envs` are what commands are told of it.
+    pub fn beside(data_dir: PathBuf, base_url: String, token: String, envs: Vec<(String, String)>) -> Self {
+        let scratch_dir = TempDir::new().expect("a temporary directory");
+        Self { base_url, token, data_dir, scratch_dir, args: Vec::new(), envs, child: None, http: http() }
     }
 
     /// A file beside the data directory.
@@ -283,14 +289,21 @@ impl Harness {
 
     /// Runs another command of the binary against this fleet: success, stdout, stderr.
     pub async fn cli(&self, args: &[&str]) -> (bool, String, String) {
-        run(self.scratch_dir.path(), &self.data_dir, args).await
+        let mut command = command();
+        command.envs(self.envs.iter().map(|(name, value)| (name, value)));
+        run_command(command, self.scratch_dir.path(), &self.data_dir, args).await
     }
+}
+
+fn http() -> reqwest::Client {
+    reqwest::Client::builder().no_proxy().timeout(WAIT_MAX).build().expect("a client")
 }
 
 impl Drop for Harness {
     fn drop(&mut self) {
         self.kill();
-        if std::thread::panicking() {
+        // A client of somebody else's fleet has no log.
+        if std::thread::panicking() && self.scratch("log").exists() {
             let log = self.log();
             let lines: Vec<&str> = log.lines().collect();
             let tail = &lines[lines.len().saturating_sub(LOG_LINES_SHOWN)..];
@@ -305,7 +318,11 @@ impl Drop for Harness {
 
 /// Runs a command of the binary on a data directory.
 pub async fn run(cwd: &Path, data_dir: &Path, args: &[&str]) -> (bool, String, String) {
-    let mut command = command();
+    run_command(command(), cwd, data_dir, args).await
+}
+
+/// The same with a command that has been told more.
+pub async fn run_command(mut command: Command, cwd: &Path, data_dir: &Path, args: &[&str]) -> (bool, String, String) {
     command.current_dir(cwd).args(args).arg("--data-dir").arg(data_dir).stdin(Stdio::null());
     let output =
         tokio::task::spawn_blocking(move || command.output()).await.expect("a thread").expect("the binary starts");

@@ -7,6 +7,8 @@ mod console;
 mod digest;
 mod doctor;
 mod faults;
+mod first_run;
+mod fleet;
 mod hanging;
 mod harness;
 mod ingress;

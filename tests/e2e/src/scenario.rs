@@ -1,7 +1,7 @@
 //! The acceptance scenarios of the specification, each a test named by its id.
 
-mod control;
-mod fleet;
+pub mod control;
+pub mod fleet;
 mod frames;
 mod reads;
 mod requests;

@@ -6,14 +6,35 @@ use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 const DIR: &str = "STEPFLEET_E2E_SERVICES";
-const DATABASE: &str = "STEPFLEET_DATABASE_URL";
-const AMQP: &str = "STEPFLEET_AMQP_URL";
+pub const DATABASE: &str = "STEPFLEET_DATABASE_URL";
+pub const AMQP: &str = "STEPFLEET_AMQP_URL";
 
 static MADE: AtomicUsize = AtomicUsize::new(0);
 
+/// A database and a virtual host that one fleet has for itself, as URLs.
+#[derive(Debug, Clone)]
+pub struct Services {
+    pub database: String,
+    pub amqp: String,
+}
+
+impl Services {
+    pub fn settings(&self) -> Vec<(String, String)> {
+        vec![(DATABASE.to_owned(), self.database.clone()), (AMQP.to_owned(), self.amqp.clone())]
+    }
+}
+
 /// The settings of a fleet with services of its own; none without services.
 pub fn fresh() -> Vec<(String, String)> {
-    let Some(dir) = std::env::var_os(DIR).map(PathBuf::from) else { return Vec::new() };
+    let Some(services) = empty() else { return Vec::new() };
+    let own = services.settings();
+    run(crate::harness::command().arg("migrate").envs(own.iter().map(|(key, value)| (key, value))));
+    own
+}
+
+/// Services that nobody has used yet: the database has no schema. `None` without services.
+pub fn empty() -> Option<Services> {
+    let dir = std::env::var_os(DIR).map(PathBuf::from)?;
     let name = format!("e2e_{}_{}", std::process::id(), MADE.fetch_add(1, Ordering::Relaxed));
     let settings = std::fs::read_to_string(dir.join("env")).expect("`ops/services up` has written it");
     let setting = |key: &str| {
@@ -27,9 +48,7 @@ pub fn fresh() -> Vec<(String, String)> {
     run(ctl(&dir).args(["set_permissions", "-p", &name, &user, ".*", ".*", ".*"]));
     let (server, _) = database.rsplit_once('/').expect("a database in the URL");
     let (broker, _) = amqp.rsplit_once('/').expect("a virtual host in the URL");
-    let own = [(DATABASE, format!("{server}/{name}")), (AMQP, format!("{broker}/{name}"))];
-    run(crate::harness::command().arg("migrate").envs(own.iter().map(|(key, value)| (key, value))));
-    own.map(|(key, value)| (key.to_owned(), value)).into()
+    Some(Services { database: format!("{server}/{name}"), amqp: format!("{broker}/{name}") })
 }
 
 fn ctl(dir: &Path) -> Command {

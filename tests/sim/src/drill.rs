@@ -77,7 +77,8 @@ fn script() -> Vec<(&'static str, Value)> {
     ]
 }
 
-async fn post(world: &World, id: &str, body: &Value) {
+/// Accepts an action and publishes it, as a gateway does.
+pub async fn post(world: &World, id: &str, body: &Value) {
     let action = new_action(Namespace::default_ns(), id, "drill", body);
     let verdicts = world.store.accept(vec![action]).await.expect("no faults are scripted");
     for verdict in verdicts {

@@ -206,7 +206,7 @@ impl Running {
     }
 }
 
-fn runner_deps(world: &World, process: &Process) -> RunnerDeps {
+pub fn runner_deps(world: &World, process: &Process) -> RunnerDeps {
     let faults = &process.faults;
     let store = Arc::new(world.store.clone());
     RunnerDeps {
@@ -224,7 +224,7 @@ fn runner_deps(world: &World, process: &Process) -> RunnerDeps {
     }
 }
 
-fn runner_config(world: &World, worker: &WorkerId) -> RunnerConfig {
+pub fn runner_config(world: &World, worker: &WorkerId) -> RunnerConfig {
     RunnerConfig {
         lease_ms: world.plan.lease_ms,
         renew_ms: world.plan.renew_ms,

@@ -11,6 +11,7 @@ mod plan;
 mod quiet;
 mod run;
 mod scene;
+mod turn;
 mod world;
 
 pub use drill::drill_every;
@@ -19,4 +20,5 @@ pub use ordering::{Attack, attack};
 pub use plan::Plan;
 pub use run::{Failed, Passed, run_plan, run_seed};
 pub use scene::{Scene, is_of, play};
+pub use turn::{Drilled, drill_turn};
 pub use world::World;

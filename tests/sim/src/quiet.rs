@@ -65,7 +65,7 @@ fn is_order(world: &World, row: &SessionRow, id: &schemas::id::ActionId) -> bool
 }
 
 /// Sessions that neither rest nor wait for a true reason, each with its evidence (invariant L1).
-fn unsettled(world: &World) -> Vec<Broken> {
+pub fn unsettled(world: &World) -> Vec<Broken> {
     let open = world.store.open_actions();
     let mut found = Vec::new();
     for row in world.store.all_sessions() {

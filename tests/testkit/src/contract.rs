@@ -19,6 +19,7 @@ pub mod engine_store;
 pub mod journal;
 pub mod leases;
 pub mod ledger;
+pub mod look;
 pub mod memories;
 pub mod operations;
 pub mod queue;
@@ -113,6 +114,7 @@ pub async fn all(make: impl AsyncFn() -> Ports) {
     tokens::suite(&make).await;
     definitions::suite(&make).await;
     conversations::suite(&make).await;
+    look::suite(&make).await;
     operations::suite(&make).await;
     talk::suite(&make).await;
     transcripts::suite(&make).await;

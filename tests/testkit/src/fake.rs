@@ -8,8 +8,10 @@ pub mod dead;
 pub mod effects;
 pub mod embedder;
 pub mod live;
+pub mod models;
 pub mod queue;
 pub mod store;
+pub mod tools;
 
 pub use archive::MemArchive;
 pub use breakage::{Breakage, Breakages};
@@ -18,5 +20,7 @@ pub use dead::MemDeadLetters;
 pub use effects::{Performed, ScriptedEffects};
 pub use embedder::WordEmbedder;
 pub use live::LocalLive;
+pub use models::ScriptedModels;
 pub use queue::{FaultyQueue, QueueFaults};
 pub use store::MemStore;
+pub use tools::ScriptedTools;

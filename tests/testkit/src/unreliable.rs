@@ -6,6 +6,7 @@ mod fate;
 mod leases;
 mod queue;
 mod store;
+mod talk;
 mod trace;
 
 use std::sync::Arc;

@@ -7,4 +7,4 @@ mod rabbit;
 mod samples;
 
 pub use embedded::{EmbeddedLive, EmbeddedQueue};
-pub use rabbit::Rabbit;
+pub use rabbit::{Rabbit, Survey};

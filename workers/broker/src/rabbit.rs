@@ -9,6 +9,7 @@ mod dead;
 mod express;
 mod fault;
 mod flights;
+mod greeting;
 mod hand;
 mod lane;
 mod letter;
@@ -17,6 +18,7 @@ mod live;
 mod message;
 mod publisher;
 mod settings;
+mod survey;
 mod tasks;
 mod topology;
 mod troubles;
@@ -40,6 +42,7 @@ use live::RabbitLive;
 use message::Message;
 use publisher::Publisher;
 use settings::Settings;
+pub use survey::Survey;
 use tasks::RabbitTasks;
 use troubles::Troubles;
 
@@ -59,6 +62,14 @@ impl Rabbit {
         let queue = RabbitQueue::open(Settings::parse(url, shards)?);
         let live = Arc::new(queue.live());
         Ok(Self { queue: Arc::new(queue), live })
+    }
+
+    /// Looks at a broker once, and changes nothing on it. `shards` as for [`Self::start`].
+    ///
+    /// # Errors
+    /// The URL makes no sense, or the broker cannot be reached; the text says why.
+    pub async fn survey(url: &str, shards: u16) -> Result<Survey, Failure> {
+        survey::survey(&Settings::parse(url, shards)?).await
     }
 
     pub fn queue(&self) -> Arc<dyn Queue> {

@@ -14,6 +14,8 @@ mod node;
 mod outside;
 #[path = "rabbit/ownership.rs"]
 mod ownership;
+#[path = "rabbit/survey.rs"]
+mod survey;
 #[path = "rabbit/tasks.rs"]
 mod tasks;
 #[path = "rabbit/tls.rs"]

@@ -6,6 +6,7 @@
 mod agents;
 mod answers;
 mod apply;
+mod asking;
 mod assembly;
 mod budget;
 mod compacting;

@@ -1,6 +1,6 @@
 //! Effects: the only vocabulary in which a step asks for something of the world, and the answers.
 
-use schemas::id::{AgentId, ConversationId, OperationId, SessionKey, TurnId};
+use schemas::id::{AgentId, ConversationId, Epoch, OperationId, SessionKey, TurnId};
 use schemas::json::Json;
 use schemas::problem::Code;
 use serde::{Deserialize, Serialize};
@@ -131,6 +131,8 @@ pub struct ModelRequest {
 #[derive(Debug, Clone, PartialEq)]
 pub struct EffectCall {
     pub session: SessionKey,
+    /// Of the shard's owner who makes the call. A repeat after a crash has a later one.
+    pub epoch: Epoch,
     /// Derived from session, iteration and index: the same after a crash.
     pub key: String,
     pub effect: Effect,

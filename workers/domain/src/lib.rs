@@ -16,6 +16,7 @@ pub mod fleet_time;
 pub mod invariant;
 pub mod memory;
 pub mod moniker;
+pub mod outage;
 pub mod ports;
 pub mod read;
 pub mod recall;

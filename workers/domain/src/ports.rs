@@ -31,7 +31,7 @@ pub use archive::{Archive, ArchiveBatch, EventRow, StepPlace, StepQuery, Waterma
 pub use clock::Clock;
 pub use commits::Commits;
 pub use conversations::{
-    ConversationChange, ConversationQuery, Conversations, Inserted, LogQuery, Post, Posted, TurnQuery,
+    ConversationChange, ConversationQuery, Conversations, Inserted, LogQuery, Look, LookQuery, Post, Posted, TurnQuery,
 };
 pub use dead::{DeadLetter, DeadLetters};
 pub use definitions::{
@@ -42,7 +42,7 @@ pub use effects::Effects;
 pub use embedder::Embedder;
 pub use journal::{Journal, JournalLag};
 pub use kept::{MemoryArchive, MemoryTail, Revision, TailRow};
-pub use leases::{Lease, Leases, ShardInfo, WorkerInfo};
+pub use leases::{Heard, Lease, Leases, RoleInfo, ShardInfo, WorkerInfo};
 pub use ledger::{Accepted, Ledger, LedgerStats, Pending, Refusal, Verdict};
 pub use live::{ConversationKey, Listening, Live, News, Notice, Subscription};
 pub use memories::{Memories, MemoryListQuery, MemoryPage, Remembered, Unembedded};

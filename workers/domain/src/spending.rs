@@ -14,7 +14,8 @@ pub struct Spent {
     pub calls: u64,
 }
 
-const NANOS: f64 = 1e9;
+/// Of one unit of the currency.
+pub(crate) const NANOS: f64 = 1e9;
 
 impl Spent {
     /// What a record of a log adds, within the bounds of one call; `None` unless it is one of a call.

@@ -1,11 +1,13 @@
 //! How conversations and operations change, whatever stores them.
 
+use schemas::action::NewAction;
 use schemas::conversation::{
     Conversation, ConversationStatus, Operation, OperationKind, OperationState, Participant, ParticipantKind,
     ParticipantRole, Visibility,
 };
 use schemas::id::{AgentId, ConversationId, ParticipantId, SessionId};
 use schemas::json::Json;
+use schemas::problem::Code;
 use schemas::session::SessionSpec;
 
 #[cfg(test)]
@@ -129,6 +131,9 @@ pub fn dispatched(operation: &Operation, now_ms: i64) -> Operation {
     {
         operation.until_ms.get_or_insert(later(now_ms, asked.expires_ms));
     }
+    if operation.kind == OperationKind::Agent && operation.state.is_open() && operation.timeout_ms > 0 {
+        operation.until_ms.get_or_insert(later(now_ms, operation.timeout_ms));
+    }
     operation
 }
 
@@ -145,13 +150,16 @@ pub fn take_state(known: &mut Operation, given: &Operation) {
 }
 
 /// A claim of an operation that is due. Its state stays as it was, for whoever takes it: `running`
-/// tells that an attempt may have happened.
+/// tells that an attempt may have happened, of whose holder nobody heard again.
 pub fn take(operation: &mut Operation, claimant: &str, now_ms: i64, hold: Hold) {
     let until_ms = match hold {
         Hold::Extended(ms) => later(now_ms, ms),
         Hold::Attempt(grace_ms) => later(now_ms, operation.timeout_ms.saturating_add(grace_ms)),
     };
     operation.attempt = operation.attempt.saturating_add(1);
+    if operation.state == OperationState::Running {
+        operation.lost = operation.lost.saturating_add(1);
+    }
     operation.claimed_by = Some(claimant.to_owned());
     // While it runs, nobody may claim it before the claim ends.
     operation.due_at_ms = until_ms;
@@ -171,14 +179,13 @@ fn release(operation: &mut Operation) {
     operation.until_ms = None;
 }
 
-/// When the wait of an open operation is over by itself: an approval gets its default, and a task that
-/// nobody took ends with `TIMEOUT`. While somebody has the task, it is when that wait would be over if
-/// they were not heard of again.
+/// When the wait of an open operation is over by itself: an approval gets its default; an agent that has not
+/// answered, and a task that nobody took, end with `TIMEOUT`. While somebody has the task, it is when that wait
+/// would be over if they were not heard of again.
 pub fn deadline(operation: &Operation) -> Option<i64> {
     match operation.kind {
         _ if !operation.state.is_open() => None,
-        OperationKind::Approval => operation.until_ms,
-        OperationKind::Agent => None,
+        OperationKind::Approval | OperationKind::Agent => operation.until_ms,
         OperationKind::Task => {
             let is_begun = operation.state == OperationState::Running;
             let since_ms = if is_begun { operation.due_at_ms } else { operation.created_at_ms };
@@ -199,4 +206,12 @@ pub fn refusal(known: Option<bool>, status: ConversationStatus) -> Option<Object
         Some(false) => Some(Objection::Conflict),
         None => is_closed(status).then_some(Objection::Closed),
     }
+}
+
+/// Why an action is refused that a repeated message would cause and the first one did not: all that it causes was
+/// written with it.
+pub fn not_caused(new: &NewAction) -> (Code, String) {
+    let whom = new.agent_id.as_ref().map_or("this agent", |agent| agent.as_str());
+    let detail = format!("The message was posted before and did not reach {whom} then. Send another message.");
+    (Code::MessageConflict, detail)
 }

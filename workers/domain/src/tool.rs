@@ -25,14 +25,14 @@ use schemas::limits::POOL_BYTES_MAX;
 
 pub use action::{ActionCall, ActionFailure, Probe, Trouble};
 pub use builtin::{Builtin, builtins};
-pub use dispatch::{ActionRequest, Dispatch, ExecutionContext, history};
+pub use dispatch::{ActionRequest, Dispatch, ExecutionContext, Whose, history};
 pub use map::mapped;
 pub use operation::{Place, called_id, operation, operation_id, result_id};
 pub use plan::{AgentCall, ToolPlan, arguments_hash, permitted, plan};
 pub use resolve::{ResolvedAction, ResolvedTarget, ResolvedTool, Target, action_of, resolve};
-pub use settle::{finished, settled, task_body, tool_error, untaken};
+pub use settle::{finished, overdue, settled, task_body, tool_error, untaken};
 pub use spec::specs;
-pub use toolbox::Toolbox;
+pub use toolbox::{Toolbox, without_toolbox};
 
 /// Pool of the fleet's own executors.
 pub const POOL: &str = "default";

@@ -73,6 +73,7 @@ impl<R: Send + Sync> Handle<R> {
                 // Rows without anything for this table raise its mark in memory only.
                 known.iter().for_each(|known| marks.merge(known));
                 written.marks = Some(marks.clone());
+                written.ends.clear();
                 self.commits.follow(version);
                 Ok(marks)
             }

@@ -25,6 +25,7 @@ use crate::table::messages::MESSAGES;
 use crate::table::moves::MOVES;
 use crate::table::state::{STATE, StateRow};
 use crate::table::steps::{STEPS, StepRow};
+use crate::transcripts::Ends;
 
 /// LanceDB behind the port. Cheap to clone; clones are the same archive.
 #[derive(Clone)]
@@ -70,6 +71,8 @@ pub(crate) struct Written {
     /// As of the version that the table's commits follow; `None` = not read yet, or a commit ended
     /// unknown.
     pub marks: Option<Marks>,
+    /// Of logs that are in the table: as of that version, too.
+    pub ends: Ends,
     pub upkeep: Upkeep,
 }
 

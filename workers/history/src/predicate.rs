@@ -13,6 +13,7 @@ use schemas::memory::MemoryOwner;
 use serde_json::Value;
 
 use crate::table::memories::LIVE;
+use crate::transcripts::Log;
 
 fn number(value: u64) -> DfExpr {
     lit(i64::try_from(value).unwrap_or(i64::MAX))
@@ -42,16 +43,12 @@ pub fn of_log(after: &LogPlace, upto: u64) -> DfExpr {
     log.and(col("log_offset").gt(number(after.offset))).and(col("log_offset").lt_eq(number(upto)))
 }
 
-/// Records of the logs that these are places of, in whatever namespace, between the lowest and the highest
-/// of their offsets.
-pub fn of_logs(places: &[&LogPlace]) -> DfExpr {
-    let ids: BTreeSet<&str> = places.iter().map(|place| place.conversation_id.as_str()).collect();
-    let (mut first, mut last) = (u64::MAX, 0);
-    for place in places {
-        (first, last) = (first.min(place.offset), last.max(place.offset));
-    }
+/// Records of these logs, in whatever namespace, from the lowest of their offsets on.
+pub fn of_logs(firsts: &[(Log, u64)]) -> DfExpr {
+    let ids: BTreeSet<&str> = firsts.iter().map(|((_, conversation), _)| conversation.as_str()).collect();
+    let first = firsts.iter().map(|(_, first)| *first).min().unwrap_or_default();
     let logs = is_in(col("conversation_id"), ids.into_iter().map(lit).collect());
-    logs.and(col("log_offset").gt_eq(number(first))).and(col("log_offset").lt_eq(number(last)))
+    logs.and(col("log_offset").gt_eq(number(first)))
 }
 
 /// Memories of one agent.

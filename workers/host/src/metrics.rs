@@ -59,19 +59,19 @@ fn describe() {
         "Sessions that nothing will ever move: anything above 0 is a defect"
     );
     describe_gauge!(SESSIONS_OVERDUE, count, "Sessions that should have gone on more than a minute ago");
-    describe_gauge!(QUEUE_DEPTH, count, "Accepted actions that are not processed");
+    describe_gauge!(QUEUE_DEPTH, count, "Accepted actions that are not processed, also those of paused sessions");
     describe_gauge!(JOURNAL_LAG_ROWS, count, "Journal rows that the archive does not have yet");
     describe_gauge!(SHARDS_OWNED, count, "Shards this process owns");
     describe_gauge!(STREAMS_OPEN, count, "Open event streams");
     let seconds = Unit::Seconds;
-    describe_gauge!(QUEUE_LAG_SECONDS, seconds, "Age of the oldest action that is not processed");
+    describe_gauge!(QUEUE_LAG_SECONDS, seconds, "Age of the oldest action that could be processed and is not");
     describe_histogram!(ACCEPT_SECONDS, seconds, "From request to durable acceptance");
     describe_histogram!(STEP_SECONDS, seconds, "Duration of a step, without its commit");
     describe_histogram!(COMMIT_SECONDS, seconds, "Duration of a group commit");
     describe_histogram!(ARCHIVE_SECONDS, seconds, "Duration of moving one batch to the archive");
     describe_histogram!(EFFECT_SECONDS, seconds, "Duration of an effect, by kind");
     describe_histogram!(OPERATION_SECONDS, seconds, "Duration of an attempt at a tool, by outcome");
-    describe_histogram!(COMMIT_BATCH, count, "Commits in one group");
+    describe_histogram!(COMMIT_BATCH, count, "Actions accepted or sessions committed in one transaction, by kind");
 }
 
 #[cfg(test)]

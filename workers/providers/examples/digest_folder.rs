@@ -8,7 +8,7 @@ use domain::moniker::{self, Decision, StepInput};
 use domain::ports::Effects;
 use providers::{Performer, ProvidersConfig};
 use schemas::frame::{FrameIn, FrameOut, StepToken};
-use schemas::id::{AgentId, Namespace, SessionId, SessionKey};
+use schemas::id::{AgentId, Epoch, Namespace, SessionId, SessionKey};
 use schemas::json::Json;
 use schemas::session::SessionSpec;
 use serde_json::{Value, json};
@@ -59,7 +59,8 @@ async fn step(performer: &Performer, spec: &SessionSpec, frame: &FrameIn) -> Res
         }) {
             Decision::Finish { out, .. } => return Ok(out),
             Decision::Perform(effect) => {
-                let call = EffectCall { session: session.clone(), key: frame.step.to_string(), effect };
+                let (session, key) = (session.clone(), frame.step.to_string());
+                let call = EffectCall { session, epoch: Epoch(1), key, effect };
                 outcomes.push(performer.perform(&call).await);
             }
             Decision::Fail { message, .. } => return Err(message.into()),

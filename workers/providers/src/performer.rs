@@ -74,8 +74,8 @@ impl Performer {
         let in_words = match (&choice.default, &config.script) {
             (Some(endpoint), _) => endpoint.in_words(),
             (None, Some(path)) => format!("scripted ({})", path.display()),
-            (None, None) => "scripted (built-in replies; set ANTHROPIC_API_KEY, OPENAI_API_KEY or GEMINI_API_KEY, or \
-                             OPENAI_BASE_URL, for a real model)"
+            (None, None) => "scripted (built-in replies; for a model, set ANTHROPIC_API_KEY, OPENAI_API_KEY or \
+                             GEMINI_API_KEY, or OPENAI_BASE_URL and STEPFLEET_MODEL=openai/<model>)"
                 .to_owned(),
         };
         Self {

@@ -44,7 +44,7 @@ struct Use {
 }
 
 impl Scripted {
-    /// The replies for the built-in monikers.
+    /// The replies for the built-in monikers, and what a conversation is told without a model.
     ///
     /// # Errors
     /// When the record file cannot be opened.

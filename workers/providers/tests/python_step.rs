@@ -9,7 +9,7 @@ use domain::moniker::{self, Arrival, ArrivalKind, Decision, StepInput};
 use domain::ports::Effects;
 use providers::{Performer, ProvidersConfig};
 use schemas::frame::{FrameIn, FrameOut, StepToken};
-use schemas::id::{ActionId, AgentId, Namespace, SessionId, SessionKey};
+use schemas::id::{ActionId, AgentId, Epoch, Namespace, SessionId, SessionKey};
 use schemas::json::Json;
 use schemas::problem::Code;
 use schemas::session::SessionSpec;
@@ -92,7 +92,8 @@ async fn step(
                 return Ok(out);
             }
             Decision::Perform(effect) => {
-                let call = EffectCall { session: session.clone(), key: "default:s-1:0:0".to_owned(), effect };
+                let (session, key) = (session.clone(), "default:s-1:0:0".to_owned());
+                let call = EffectCall { session, epoch: Epoch(1), key, effect };
                 outcomes.push(performer.perform(&call).await);
             }
             Decision::Fail { code, message } => return Err((code, message)),

@@ -30,6 +30,7 @@ impl Batched for Call {
     type Answer = Vec<Verdict>;
     /// Actions and bytes.
     type Load = (usize, usize);
+    const KIND: Option<&'static str> = Some("accept");
 
     fn join(&self, load: &mut Self::Load) -> bool {
         let (actions, bytes) = (load.0 + self.actions.len(), load.1 + self.bytes);
@@ -38,6 +39,10 @@ impl Batched for Call {
             *load = (actions, bytes);
         }
         fits
+    }
+
+    fn size(&self) -> usize {
+        self.actions.len()
     }
 }
 

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use domain::failure::{Certainty, Failure};
 use schemas::problem::Code;
+use schemas::telemetry::metric;
 use tokio::sync::{mpsc, oneshot};
 
 /// Calls that may wait for the next batch; more make their callers wait.
@@ -22,6 +23,8 @@ pub(crate) trait Batched: Send + Sync + 'static {
     type Answer: Send + 'static;
     /// What limits the size of a batch; starts empty.
     type Load: Default + Send;
+    /// Under which name the sizes of its batches are recorded, if at all.
+    const KIND: Option<&'static str> = None;
 
     /// Whether the call may join a batch of this load. Adds itself if so.
     fn join(&self, load: &mut Self::Load) -> bool;
@@ -33,6 +36,11 @@ pub(crate) trait Batched: Send + Sync + 'static {
     /// It is asked once, before the call waits.
     fn is_urgent(&self) -> bool {
         false
+    }
+
+    /// What it adds to the size of its batch.
+    fn size(&self) -> usize {
+        1
     }
 }
 
@@ -117,6 +125,10 @@ where
         gathering(&urgent, &plain).await;
         is_plain_next = !is_plain_next;
         let (calls, answers) = gather(first, [&mut urgent, &mut plain]);
+        if let Some(kind) = C::KIND {
+            let size: usize = calls.iter().map(C::size).sum();
+            metrics::histogram!(metric::COMMIT_BATCH, "kind" => kind).record(size as f64);
+        }
         for (answer, result) in answers.into_iter().zip(settle(calls, &run).await) {
             // The caller may have gone; what it asked for is done all the same.
             let _ = answer.send(result);

@@ -1,5 +1,6 @@
 //! What the columns of a row mean, whatever the database: only how a value is read differs.
 
+pub(crate) mod look;
 pub(crate) mod talk;
 
 use std::str::FromStr;

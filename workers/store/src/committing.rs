@@ -63,6 +63,7 @@ pub(crate) struct Load {
 impl Batched for Call {
     type Answer = Vec<CommitResult>;
     type Load = Load;
+    const KIND: Option<&'static str> = Some("commit");
 
     /// A session's next commit builds on the one before: it goes into the next transaction.
     fn join(&self, load: &mut Load) -> bool {
@@ -83,5 +84,9 @@ impl Batched for Call {
     fn is_urgent(&self) -> bool {
         let is_light = |one: &Prepared| one.commit.entry.steps.len() + one.commit.settled.len() <= COMMIT_LIGHT_MAX;
         self.commits.iter().any(|one| !one.commit.entry.events.is_empty()) || self.commits.iter().all(is_light)
+    }
+
+    fn size(&self) -> usize {
+        self.commits.len()
     }
 }

@@ -7,6 +7,7 @@ use std::collections::HashMap;
 
 use domain::ports::{Accepted, Refusal, Verdict};
 use domain::shard::shard_of;
+use domain::talk::not_caused;
 use schemas::action::{Action, ActionOutcome, ActionType, Lane, NewAction};
 use schemas::id::{ActionId, AgentId, ConversationId, Namespace, SessionKey, Shard};
 use schemas::problem::Code;
@@ -88,6 +89,15 @@ impl Book {
         };
         self.actions.insert(id, Seen { body_hash: new.body_hash, verdict: repeated });
         verdict
+    }
+
+    /// What a repeated message is told of one of its actions: what it led to then, and nothing new.
+    pub(crate) fn told(&self, new: &NewAction) -> Verdict {
+        let Some(seen) = self.actions.get(&(new.namespace.clone(), new.action_id.clone())) else {
+            let (code, detail) = not_caused(new);
+            return Verdict::Refused(Refusal { code, detail, recorded: false });
+        };
+        repeat(seen, new)
     }
 
     /// Registers the session. The flag: the session exists, so the action ends here (SPEC Q-SES-10).

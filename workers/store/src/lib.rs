@@ -16,6 +16,6 @@ mod remembering;
 mod sqlite;
 mod talking;
 
-pub use open::{OpenError, OpenOptions};
+pub use open::{OpenError, OpenOptions, Versions};
 pub use postgres::PostgresStore;
 pub use sqlite::SqliteStore;

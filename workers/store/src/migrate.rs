@@ -7,8 +7,8 @@ use sqlx::{AssertSqlSafe, SqlSafeStr};
 
 use crate::open::OpenError;
 
-/// Version, name and text, in order of the version. Released ones never change: their checksums are
-/// in the stores.
+/// Version, name and text, in order of the version. Landed ones never change: their checksums are in the
+/// stores, and in `migrations/SHA256SUMS`, which `cargo xtask tidy` checks.
 pub(crate) struct Migrations(pub(crate) &'static [(i64, &'static str, &'static str)]);
 
 impl Migrations {
@@ -23,6 +23,11 @@ impl Migrations {
     /// The newest version that this program knows.
     pub(crate) fn newest(&self) -> i64 {
         self.0.iter().map(|(version, ..)| *version).max().unwrap_or(0)
+    }
+
+    /// The version that a store has, if this program does not know it.
+    pub(crate) fn newer(&self, found: i64) -> Option<i64> {
+        (found > self.newest()).then_some(found)
     }
 
     /// Why a store could not be migrated; `of_database` says it of a failed statement.

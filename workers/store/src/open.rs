@@ -19,6 +19,14 @@ pub struct OpenOptions {
     pub clock: Arc<dyn Clock>,
 }
 
+/// What a store runs on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Versions {
+    /// Name and version of the database, as it gives it.
+    pub database: String,
+    pub schema: i64,
+}
+
 /// Why the store cannot be opened. Each message names the place and the remedy, and no secret.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {

@@ -35,10 +35,10 @@ mod writer;
 #[cfg(test)]
 mod tests;
 
-#[cfg(test)]
 pub(crate) use open::MIGRATIONS;
 
 use crate::batch::Queue;
+use crate::open::Versions;
 
 /// Transactions of commits that run side by side. A shard always goes through the same one.
 const COMMIT_WRITERS: usize = 2;
@@ -87,6 +87,16 @@ impl PostgresStore {
         self.0.pool.fetch_one(sqlx::query(PING)).await.map(drop)
     }
 
+    /// What the store runs on.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn versions(&self) -> Result<Versions, Failure> {
+        let row = self.0.pool.fetch_one(sqlx::query(VERSIONS)).await?;
+        let server: String = rows::get(&row, "server")?;
+        Ok(Versions { database: format!("PostgreSQL {server}"), schema: rows::get(&row, "schema")? })
+    }
+
     /// Milliseconds by which the database's clock is ahead of this machine's, give or take half of
     /// the time that the question takes; 0 if it is no more than that.
     ///
@@ -113,11 +123,14 @@ impl PostgresStore {
 
 const PING: &str = "SELECT 1";
 const NOW: &str = concat!("SELECT ", rows::now!(), " AS now_ms");
+const VERSIONS: &str = "
+    SELECT current_setting('server_version') AS server,
+        (SELECT coalesce(max(version), 0) FROM _sqlx_migrations WHERE success) AS schema";
 
 /// All SQL of this module, for the tests that prepare and explain it.
 #[cfg(test)]
 fn statements() -> Vec<(&'static str, &'static str)> {
-    let own = &[("ping", PING), ("now", NOW)][..];
+    let own = &[("ping", PING), ("now", NOW), ("versions", VERSIONS)][..];
     [
         own,
         accept::SQL,

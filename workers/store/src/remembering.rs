@@ -3,6 +3,7 @@
 
 mod find;
 mod kept;
+mod seen;
 
 use domain::failure::Failure;
 use domain::memory::NewMemory;
@@ -14,6 +15,7 @@ use schemas::memory::{Memory, MemoryChange, MemoryOwner, MemoryTier};
 use crate::columns::{Columns, bad_value, count, id, json, name};
 pub(crate) use find::{Corpus, Only, list, search};
 pub(crate) use kept::{kept_memory, revision, tail_columns, tail_row};
+pub(crate) use seen::SeenRow;
 
 /// A row as a write meets it.
 #[derive(Debug, Clone)]

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use domain::failure::Failure;
 use domain::ports::Clock;
 use schemas::id::Shard;
-use sqlx::sqlite::SqlitePool;
 
 mod accept;
 mod audit;
@@ -23,6 +22,7 @@ mod memories;
 mod open;
 mod operations;
 mod pack;
+mod readers;
 mod reserve;
 mod rows;
 mod sessions;
@@ -34,7 +34,6 @@ mod writer;
 #[cfg(test)]
 mod tests;
 
-#[cfg(test)]
 pub(crate) use open::MIGRATIONS;
 
 use crate::batch::Queue;
@@ -50,7 +49,9 @@ struct Inner {
     shards: u16,
     clock: Arc<dyn Clock>,
     writer: Arc<writer::Writer>,
-    readers: SqlitePool,
+    readers: readers::Readers,
+    /// What searches know of memories.
+    seen: memories::Seen,
     accepts: Queue<accept::Call>,
     commits: Queue<commit::Call>,
     checkpointer: checkpoint::Checkpointer,
@@ -79,7 +80,9 @@ fn statements() -> Vec<(&'static str, &'static str)> {
     [
         accept::SQL,
         audit::SQL,
+        check::SQL,
         commit::SQL,
+        conversations::LOOK_SQL,
         conversations::SQL,
         definitions::SQL,
         journal::SQL,

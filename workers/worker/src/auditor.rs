@@ -7,9 +7,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use domain::failure::Failure;
+use domain::outage::Outage;
 use schemas::limits::ROLE_LEASE_MS;
 use schemas::telemetry::metric;
-use tokio::time::MissedTickBehavior;
+use tokio::time::{Instant, MissedTickBehavior};
 use tokio_util::sync::CancellationToken;
 
 use crate::runner::Shared;
@@ -26,12 +27,15 @@ pub(crate) struct Auditor {
     /// Whom the pass before found without a cause.
     suspects: Suspects,
     holds: bool,
-    failing: bool,
+    /// Whether it cannot audit, to say so once.
+    outage: Outage,
+    begun: Instant,
 }
 
 impl Auditor {
     pub fn new(shared: Arc<Shared>) -> Self {
-        Self { shared, pass: Pass::default(), suspects: Suspects::new(), holds: false, failing: false }
+        let (outage, begun) = (Outage::default(), Instant::now());
+        Self { shared, pass: Pass::default(), suspects: Suspects::new(), holds: false, outage, begun }
     }
 
     /// Runs until told to stop.
@@ -51,12 +55,11 @@ impl Auditor {
     }
 
     async fn look(&mut self) {
-        match self.try_look().await {
-            Ok(()) => self.failing = false,
-            Err(failure) => {
-                if !std::mem::replace(&mut self.failing, true) {
-                    tracing::warn!(%failure, "cannot audit sessions; will go on trying");
-                }
+        let looked = self.try_look().await;
+        if let Some(left_out) = self.outage.see(looked.is_err(), self.begun.elapsed()) {
+            match looked {
+                Ok(()) => tracing::debug!(left_out, "sessions are audited again"),
+                Err(failure) => tracing::warn!(%failure, left_out, "cannot audit sessions; will go on trying"),
             }
         }
     }

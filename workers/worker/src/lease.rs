@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use domain::failure::Failure;
+use domain::outage::Outage;
 use domain::ports::{Lease, ShardInfo, WorkerInfo};
 use schemas::id::{Shard, WorkerId};
 use schemas::telemetry::metric;
@@ -32,8 +33,11 @@ pub(crate) struct LeaseKeeper {
     held: BTreeMap<Shard, Held>,
     tasks: JoinSet<(Lease, End)>,
     renewed: Option<Instant>,
-    /// Whether the store was away at the last look, to say so once.
-    away: bool,
+    /// Whether the store is away, to say so once.
+    outage: Outage,
+    begun: Instant,
+    /// It was said that the schema is newer than this program.
+    is_told: bool,
 }
 
 struct Held {
@@ -48,7 +52,8 @@ struct Held {
 impl LeaseKeeper {
     pub fn new(shared: Arc<Shared>, leave: CancellationToken) -> Self {
         let (held, tasks) = (BTreeMap::new(), JoinSet::new());
-        Self { shared, leave, leaving: false, held, tasks, renewed: None, away: false }
+        let (outage, begun) = (Outage::default(), Instant::now());
+        Self { shared, leave, leaving: false, held, tasks, renewed: None, outage, begun, is_told: false }
     }
 
     pub async fn run(mut self) {
@@ -64,6 +69,7 @@ impl LeaseKeeper {
             }
         }
         metrics::gauge!(metric::SHARDS_OWNED).set(0.0);
+        metrics::gauge!(metric::SESSIONS_ACTIVE).set(0.0);
         if let Err(failure) = self.shared.deps.leases.deregister(&self.shared.config.worker).await {
             tracing::warn!(%failure, "could not deregister; the heartbeat runs out by itself");
         }
@@ -83,19 +89,15 @@ impl LeaseKeeper {
         // A look that takes longer has outlived what it saw.
         let bound = Duration::from_millis(self.shared.config.lease_ms / 2);
         let late = || Failure::unavailable(format!("the store did not answer within {} ms", bound.as_millis()));
-        match tokio::time::timeout(bound, self.try_look()).await.unwrap_or_else(|_| Err(late())) {
-            Ok(()) => {
-                if std::mem::take(&mut self.away) {
-                    tracing::info!("the store answers again");
-                }
-            }
-            Err(failure) => {
-                if !std::mem::replace(&mut self.away, true) {
-                    tracing::warn!(%failure, "cannot keep leases; will go on trying");
-                }
+        let looked = tokio::time::timeout(bound, self.try_look()).await.unwrap_or_else(|_| Err(late()));
+        if let Some(left_out) = self.outage.see(looked.is_err(), self.begun.elapsed()) {
+            match looked {
+                Ok(()) => tracing::info!(left_out, "the store answers again"),
+                Err(failure) => tracing::warn!(%failure, left_out, "cannot keep leases; will go on trying"),
             }
         }
         metrics::gauge!(metric::SHARDS_OWNED).set(self.held.len() as f64);
+        metrics::gauge!(metric::SESSIONS_ACTIVE).set(self.shared.live_sessions() as f64);
     }
 
     async fn try_look(&mut self) -> Result<(), Failure> {
@@ -124,7 +126,15 @@ impl LeaseKeeper {
             draining: self.leaving,
             heartbeat_age_ms: 0,
         };
-        if self.shared.deps.leases.heartbeat(&info).await? {
+        let heard = self.shared.deps.leases.heartbeat(&info).await?;
+        // Migrations only add, so that the release before goes on beside the new one; but it cannot start again.
+        if let Some(found) = heard.newer_schema.filter(|_| !std::mem::replace(&mut self.is_told, true)) {
+            tracing::warn!(
+                schema = found,
+                "the database was migrated for a newer release; this worker goes on until it is replaced by one"
+            );
+        }
+        if heard.draining {
             self.leave.cancel();
         }
         Ok(())

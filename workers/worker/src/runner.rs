@@ -86,6 +86,13 @@ pub(crate) struct Shared {
     pub heavy: Arc<Semaphore>,
 }
 
+impl Shared {
+    /// Sessions in memory at present.
+    pub fn live_sessions(&self) -> usize {
+        self.config.live_sessions_max - self.live.available_permits()
+    }
+}
+
 /// A running runner. Dropping it without [`Runner::drain`] is [`Runner::kill`].
 pub struct Runner {
     shared: Arc<Shared>,
@@ -113,7 +120,7 @@ impl Runner {
 
     /// Sessions in memory at present.
     pub fn live_sessions(&self) -> usize {
-        self.shared.config.live_sessions_max - self.shared.live.available_permits()
+        self.shared.live_sessions()
     }
 
     /// Cancelled once the runner has given all its shards back: after a drain, by this process or

@@ -81,9 +81,14 @@ impl Effects for Talking {
             TalkWork::Chat { number, without_tools, summary, may_compact, checks } => {
                 let cuttable = self.cuttable(&call.key);
                 let place = (&call.session.namespace, &call.session.session_id);
-                let (number, summary) = (*number, summary.as_deref());
-                let asked =
-                    chat::Asked { number, without_tools: *without_tools, summary, may_compact: *may_compact, checks };
+                let asked = chat::Asked {
+                    number: *number,
+                    without_tools: *without_tools,
+                    summary: summary.as_deref(),
+                    may_compact: *may_compact,
+                    checks,
+                    epoch: call.epoch,
+                };
                 chat::chat(&self.deps, place, talk, asked, &cuttable.notify).await
             }
             TalkWork::Compact { number, summary, asked, without_model } => {

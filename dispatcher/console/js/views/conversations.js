@@ -1,5 +1,6 @@
 /** The list of conversations, with what waits for a person above it. */
 import { html, useEffect, useMemo, useState } from '../lib.js';
+import { newId } from '../api.js';
 import { ago, full, isUlid, number, shortId } from '../format.js';
 import { useKeys } from '../keys.js';
 import { useAgents } from '../names.js';
@@ -8,12 +9,14 @@ import { useNow, useStore } from '../store.js';
 import { Button, Command, Empty, ProblemBox, Skeleton, Status } from '../ui/parts.js';
 import { waiting } from '../waiting.js';
 import { NoAgents } from './talk-empty.js';
-import { TalkDialog } from './talk-new.js';
+import { beginWith, TalkDialog } from './talk-new.js';
 import { doing, statusOf, useTalks, withWhom } from './talks-data.js';
 
 const PAGE = 50;
 const MOST = 500;
 const STATUSES = ['active', 'completed', 'failed'];
+/** The agent that a new installation has. */
+const GUIDE = 'guide';
 
 const filterOf = (query) => ({
   status: STATUSES.includes(query.get('status')) ? query.get('status') : undefined,
@@ -57,16 +60,36 @@ function Row({ one, agents, now }) {
     </tr>`;
 }
 
+/** Begins with one agent at once: a click, and one can write. */
+function Begin({ agent }) {
+  const id = useMemo(newId, []);
+  const [busy, setBusy] = useState(false);
+  const [error, setError] = useState(null);
+  const begin = async () => {
+    setBusy(true);
+    setError(null);
+    try {
+      await beginWith(id, agent.id);
+    } catch (failure) {
+      setError(failure);
+      setBusy(false);
+    }
+  };
+  return html`<p><${Button} kind="primary" class="begin" busy=${busy} onClick=${begin}>Talk to ${agent.name}<//></p>
+    ${error && html`<${ProblemBox} error=${error} />`}`;
+}
+
 function Nothing({ filtered, agents, onCreate }) {
   if (filtered) {
     return html`<${Empty} title="No conversation matches"><p>Nothing has this status or agent at the moment. The list keeps looking.</p>
       <${Button} onClick=${() => setTalksQuery(new URLSearchParams())}>Clear the filter<//><//>`;
   }
-  const defined = agents?.some((one) => one.defined);
+  const defined = agents?.filter((one) => one.defined) ?? [];
+  const first = defined.find(({ id }) => id === GUIDE) ?? defined[0];
   return html`<${Empty} title="No conversations yet">
-    ${defined || !agents ? html`<p>Talk to your agents: their answers stream in, tools and questions show as they happen, and every word is kept.</p>
-      <p><${Button} kind="primary" icon="plus" onClick=${onCreate}>New conversation<//></p><p>or from a terminal:</p>
-      <${Command} text=${`stepfleet conversations create ${agents?.find((one) => one.defined)?.id ?? 'AGENT'} --title "First words"`} />`
+    ${first || !agents ? html`<p>Talk to your agents: their answers stream in, tools and questions show as they happen, and every word is kept.</p>
+      ${first ? html`<${Begin} key=${first.id} agent=${first} />` : html`<p><${Button} kind="primary" icon="plus" onClick=${onCreate}>New conversation<//></p>`}<p>or from a terminal:</p>
+      <${Command} text=${`stepfleet say hello "What can you do?" --with ${first?.id ?? 'AGENT'}`} />`
     : html`<${NoAgents} />`}<//>`;
 }
 

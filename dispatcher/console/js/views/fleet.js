@@ -40,7 +40,7 @@ function Pulse({ health }) {
   return html`<dl class="numbers">
     <${Figure} name="Live sessions" value=${number(data.live_sessions)} note="that have not ended" />
     <${Figure} name="Waiting actions" value=${number(data.pending_actions)} note="accepted, not applied" />
-    <${Figure} name="Queue lag" value=${duration(data.queue_lag_ms)} note="age of the oldest action" bad=${data.queue_lag_ms > 2000} />
+    <${Figure} name="Queue lag" value=${duration(data.queue_lag_ms)} note="oldest action that could go on" bad=${data.queue_lag_ms > 2000} />
     <${Figure} name="Journal lag" value=${number(data.journal_lag_rows)} note="rows not archived yet" />
     <${Figure} name="Shards owned" value=${`${number(data.shards_owned)} of ${number(data.shards)}`} note="with a live owner" bad=${data.shards_owned < data.shards} />
   </dl>`;

@@ -116,7 +116,7 @@ function TurnInside({ id, turn, agents }) {
     <section class="card"><h2>Calls of the model</h2>${calls.length ? html`<ul class="providers">${calls.map((record, i) => html`<${Provider} key=${i} record=${record} />`)}</ul>` : html`<p class="faint">None yet.</p>`}</section>
     <section class="card"><h2>Moves</h2>${detail.moves.length ? html`<${Moves} moves=${detail.moves} />` : html`<p class="faint">The model has not replied yet.</p>`}</section>
     ${detail.operations.length > 0 && html`<section class="card"><h2>Operations</h2><ul class="operations">${detail.operations.map((op) => html`
-      <li key=${op.operation_id}><p><code>${op.tool}</code> <span class="faint">${op.kind} · ${op.state}${op.attempt > 1 ? ` · attempt ${op.attempt} of ${op.max_attempts}` : ''}</span></p>
+      <li key=${op.operation_id}><p><code>${op.tool}</code> <span class="faint">${op.kind} · ${op.state}${op.attempt - op.lost > 1 ? ` · attempt ${op.attempt - op.lost} of ${op.max_attempts}` : ''}${op.lost ? ` · ${op.lost} lost` : ''}</span></p>
         ${op.kind === 'agent' && html`<p><a href=${toConversation(`${op.operation_id}.c`)}>What was said there</a></p>`}
         <details><summary>Request</summary><${Json} value=${op.request} /></details></li>`)}</ul></section>`}`;
 }

@@ -8,6 +8,7 @@ import { Icon } from '../ui/icons.js';
 import { Json } from '../ui/json.js';
 import { Markdown } from '../ui/markdown.js';
 import { Button, Copy } from '../ui/parts.js';
+import { Ask, isBudget } from './approve.js';
 import { Call } from './call.js';
 
 const EVENTS = {
@@ -51,7 +52,7 @@ function Draft({ draft }) {
   const calls = parts.filter(({ kind }) => kind === 'tool_call');
   return html`
     <div class="draft" data-draft=${draft.id}>
-      ${draft.attempt > 1 && html`<p class="hint again">The connection to the model broke off; this is attempt ${draft.attempt}.</p>`}
+      ${draft.again && html`<p class="hint again">The reply broke off; the model is asked once more.</p>`}
       ${thoughts && html`<${Thoughts} text=${thoughts} live=${!said && !calls.length} />`}
       ${draft.late && html`<p class="hint">… you came in the middle; the whole follows.</p>`}
       ${said && html`<${Markdown} text=${said} />`}
@@ -115,6 +116,8 @@ export function TurnItem({ block, agents, asks, chosen, beside, onInspect, onCan
       </header>
       <div class="parts">
         ${block.parts.map((part) => html`<${Part} key=${part.key} part=${part} block=${block} asks=${asks} active=${active} who=${who} onAnswered=${onAnswered} onReply=${onReply} />`)}
+        ${active && [...asks.values()].filter((ask) => ask.turn_id === block.id && isBudget(ask)).map((ask) => html`
+          <div key=${ask.operation_id} class="call" data-state="asks"><${Ask} operation=${ask} who=${who} onDone=${onAnswered} /></div>`)}
         ${active && !block.parts.length && html`<p class="dots" aria-label="at work"><i></i><i></i><i></i></p>`}
         ${(state === 'failed' || state === 'cancelled') && html`<${Broken} block=${block} state=${state} />`}
       </div>

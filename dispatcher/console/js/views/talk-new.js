@@ -8,6 +8,12 @@ import { Button, Copy, Dialog, Field, ProblemBox, Skeleton } from '../ui/parts.j
 import { Face } from './said.js';
 import { NoAgents } from './talk-empty.js';
 
+/** Begins a conversation with one agent, and goes there. A repeat with the same id begins no second one. */
+export async function beginWith(id, agent) {
+  await request('/api/conversations', { method: 'POST', body: { conversation_id: id, agents: [{ agent_id: agent }] } });
+  go(toConversation(id));
+}
+
 /** The agents to choose from; defined ones first, as only those were made to converse. */
 function AgentChoice({ agents, chosen, onToggle, one }) {
   const [query, setQuery] = useState('');

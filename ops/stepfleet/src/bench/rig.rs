@@ -127,8 +127,9 @@ async fn start(config: &Config, metrics: &Metrics) -> Result<(Fleet, Client)> {
     let listener = TcpListener::bind(config.listen).await.context("a port")?;
     let base = format!("http://{}", listener.local_addr().context("a port")?);
     let part = Part { roles: Roles::ALL, allow_private: true, listener: Some(listener) };
-    let fleet = Fleet::start(config, part, metrics.clone(), &CancellationToken::new()).await?;
+    let mut fleet = Fleet::start(config, part, metrics.clone(), &CancellationToken::new()).await?;
     let token = tokens::of_data_dir(fleet.tokens(), &config.data_dir).await?;
+    fleet.let_in();
     while fleet.parts.store.leases.shards().await?.iter().any(|shard| shard.owner.is_none()) {
         tokio::time::sleep(LOOK).await;
     }

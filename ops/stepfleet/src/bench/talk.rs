@@ -18,6 +18,8 @@ use reader::Reader;
 /// Turns that are not timed, and turns of each kind that are.
 const WARM_UP: usize = 20;
 const TURNS: usize = 200;
+/// Between an answer and what is said next: the work that follows an answer is done by then.
+const PAUSE: Duration = Duration::from_millis(30);
 /// A reply that is watched alone: its pieces, and the time between two of them.
 const PIECES: usize = 40;
 const GAP: Duration = Duration::from_millis(25);
@@ -44,6 +46,7 @@ pub async fn overhead() -> Result<()> {
     for (kind, text, moves) in [("one move", SAY, 1), ("a call of a tool between two moves", LOOK, 2)] {
         let mut times = Vec::with_capacity(TURNS);
         for n in 0..WARM_UP + TURNS {
+            tokio::time::sleep(PAUSE).await;
             let started = Instant::now();
             say(&rig.client, "overhead", text).await?;
             reader.turn().await?;

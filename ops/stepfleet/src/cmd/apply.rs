@@ -3,10 +3,10 @@
 mod files;
 pub mod yaml;
 
-use std::io::{IsTerminal, Write};
+use std::io::IsTerminal;
 use std::path::PathBuf;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
 use clap::Args;
 use domain::definition::check;
 use domain::definition::plan::{order, placed, tell};
@@ -14,6 +14,7 @@ use schemas::api::{DefinitionChange, DefinitionsAnswer};
 use schemas::problem::Problem;
 use serde_json::Value;
 
+use super::confirm;
 use crate::client::{Client, Refusal};
 use crate::output::{Output, print};
 use files::Document;
@@ -109,9 +110,5 @@ fn is_confirmed() -> Result<bool> {
     if !std::io::stdin().is_terminal() {
         return Ok(true);
     }
-    eprint!("write this? [y/N] ");
-    std::io::stderr().flush()?;
-    let mut answer = String::new();
-    std::io::stdin().read_line(&mut answer).context("the answer cannot be read; give --yes")?;
-    Ok(["y", "yes"].contains(&answer.trim().to_ascii_lowercase().as_str()))
+    confirm::is_yes("write this?")
 }

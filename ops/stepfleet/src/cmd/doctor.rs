@@ -1,18 +1,17 @@
 //! `doctor`: checks an installation, beside a running fleet or without one, and changes nothing.
 
 mod broker;
+mod database;
 mod fleet;
 mod report;
 
 use std::path::Path;
-use std::time::Instant;
 
 use anyhow::{Result, bail};
 use clap::Args;
-use domain::ports::{Archive, Clock};
+use domain::ports::Archive;
 use domain::verify::{Progress, verify_all, verify_memories, verify_transcripts};
 use history::LanceArchive;
-use host::clock::SystemClock;
 use host::config::{Config, Database, History as Place};
 use host::{datadir, probe};
 use indicatif::{ProgressBar, ProgressStyle};
@@ -37,55 +36,63 @@ pub struct Doctor {
 }
 
 impl Doctor {
+    /// # Errors
+    /// Something is not well. The report is printed all the same: whatever is down, the rest is looked at.
     pub async fn run(self, config: &Config, out: Output) -> Result<()> {
         let mut report = Report::default();
-        machine(config, &mut report);
-        let store = open_existing_store(config).await?;
-        database(&store, &mut report).await;
-        if config.database.is_shared() {
-            fleet::look(&store, &mut report).await;
+        let is_shared = config.database.is_shared();
+        let is_held = machine(config, &mut report);
+        let store = open_existing_store(config).await;
+        let mut shards = config.shards;
+        match &store {
+            Ok(store) => {
+                // Of a shared database, its rows alone tell who serves it.
+                let is_served = is_shared || is_held;
+                database::look(store, is_served, &mut report).await;
+                if is_served {
+                    fleet::look(store, is_shared, &mut report).await;
+                }
+                shards = store.leases.shard_count().await.ok();
+            }
+            Err(error) => report.add("database", false, format!("{error:#}")),
         }
         if let Some(url) = &config.amqp {
-            broker::look(url, &store, &mut report).await;
+            broker::look(url, shards, &mut report).await;
         }
-        match open_existing_archive(config).await {
-            Ok(archive) => {
-                let ping = archive.ping().await;
-                report.add(
-                    "archive",
-                    ping.is_ok(),
-                    ping.map_or_else(|error| error.to_string(), |()| "the tables open".into()),
-                );
-                if self.verify_history {
-                    report.history = Some(verify(&store, &archive).await?);
-                }
-            }
-            Err(error) => report.add("archive", false, format!("{error:#}")),
+        let archive = archive(config, &mut report).await;
+        if self.verify_history {
+            prove(store.as_ref().ok(), archive.as_ref(), &mut report).await;
         }
-        store.close().await;
+        if let Ok(store) = &store {
+            store.close().await;
+        }
         report.finish();
         out.show(&report, Report::table)?;
         if !report.well {
-            bail!("something is wrong; see above");
+            bail!("something is wrong with: {}; the report says what", report.unwell().join(", "));
         }
         Ok(())
     }
 }
 
-/// Who holds the directory, and how its disk does.
-fn machine(config: &Config, report: &mut Report) {
+/// Who holds the directory, and how its disk does. Returns whether anybody holds it.
+fn machine(config: &Config, report: &mut Report) -> bool {
     report.add("program", true, format!("stepfleet {}", env!("CARGO_PKG_VERSION")));
     if let Database::Sqlite(_) = &config.database {
-        directory(config, report);
-    } else if let Place::Directory(path) = &config.history {
+        return directory(config, report);
+    }
+    if let Place::Directory(path) = &config.history {
         disk(path, report);
     }
+    false
 }
 
-fn directory(config: &Config, report: &mut Report) {
-    let holder = datadir::holder_of(&config.data_dir).unwrap_or_else(|| "nobody".into());
-    report.add("data directory", true, format!("{}, in use by {holder}", config.data_dir.display()));
+fn directory(config: &Config, report: &mut Report) -> bool {
+    let holder = datadir::holder_of(&config.data_dir);
+    let who = holder.as_deref().unwrap_or("nobody");
+    report.add("data directory", true, format!("{}, in use by {who}", config.data_dir.display()));
     disk(&config.data_dir, report);
+    holder.is_some()
 }
 
 fn disk(path: &Path, report: &mut Report) {
@@ -99,28 +106,29 @@ fn disk(path: &Path, report: &mut Report) {
     }
 }
 
-async fn database(store: &Store, report: &mut Report) {
-    let started = Instant::now();
-    let Check { well, detail, .. } = match store.check().await {
-        Ok(()) => Check::new("", true, format!("sound, {} ms", started.elapsed().as_millis())),
-        Err(error) => Check::new("", false, error.to_string()),
-    };
-    report.add("database", well, detail);
-    match store.ledger.stats().await {
-        Ok(stats) => {
-            // The rows bear the database's time.
-            let now_ms = SystemClock.now_ms() + store.clock_offset_ms().await.unwrap_or(0);
-            let oldest = stats.oldest_ms.map_or(0, |oldest| (now_ms - oldest).max(0));
-            report.add("queue", true, format!("{} actions wait, the oldest {oldest} ms", stats.pending));
+async fn archive(config: &Config, report: &mut Report) -> Option<LanceArchive> {
+    match open_existing_archive(config).await {
+        Ok(archive) => {
+            let ping = archive.ping().await;
+            report.note("archive", ping.map(|()| Check::new("archive", true, "the tables open")));
+            Some(archive)
         }
-        Err(error) => report.add("queue", false, error.to_string()),
+        Err(error) => {
+            report.add("archive", false, format!("{error:#}"));
+            None
+        }
     }
-    match store.journal.lag().await {
-        Ok(lags) => {
-            let waiting: u64 = lags.iter().map(|lag| lag.seq.saturating_sub(lag.archived_seq)).sum();
-            report.add("journal", true, format!("{waiting} rows wait for the archive"));
-        }
-        Err(error) => report.add("journal", false, error.to_string()),
+}
+
+/// The walk over all history, if there is something to walk over.
+async fn prove(store: Option<&Store>, archive: Option<&LanceArchive>, report: &mut Report) {
+    let (Some(store), Some(archive)) = (store, archive) else {
+        report.add("history", false, "cannot be read without the database and the archive");
+        return;
+    };
+    match verify(store, archive).await {
+        Ok(history) => report.history = Some(history),
+        Err(error) => report.add("history", false, format!("cannot be read to its end: {error:#}")),
     }
 }
 

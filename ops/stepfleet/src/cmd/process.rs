@@ -25,7 +25,8 @@ pub async fn run(config: &Config, part: Part, ready: impl FnOnce(&Fleet) -> Resu
     let metrics = Metrics::install().context("the metrics recorder")?;
     let stop = CancellationToken::new();
     signals::watch(stop.clone()).context("the signal handlers")?;
-    let fleet = Fleet::start(config, part, metrics, &stop).await?;
+    let mut fleet = Fleet::start(config, part, metrics, &stop).await?;
+    fleet.let_in();
     ready(&fleet)?;
     until_done(fleet, stop).await
 }

@@ -18,6 +18,9 @@ use crate::sse::Frames;
 pub struct Say {
     conversation: String,
     text: String,
+    /// Begin the conversation with these agents, separated by commas; one that is there already goes on
+    #[arg(long, value_delimiter = ',', value_name = "AGENTS")]
+    with: Vec<String>,
     /// Agents that should answer, separated by commas
     #[arg(long, value_delimiter = ',')]
     to: Vec<String>,
@@ -34,6 +37,9 @@ pub struct Say {
 
 impl Say {
     pub async fn run(self, client: &Client, out: Output) -> Result<()> {
+        if !self.with.is_empty() {
+            begin(client, &self.conversation, &self.with).await?;
+        }
         let path = format!("/api/conversations/{}", self.conversation);
         let detail: Value = client.get(&path, &[]).await?;
         let last = detail["conversation"]["last_offset"].as_u64().unwrap_or_default();
@@ -57,6 +63,13 @@ impl Say {
         }
         Answer { turns, telling: None, json: out.json, failed: false }.follow(stream).await
     }
+}
+
+/// Creates the conversation; if it is there already, with these agents, nothing changes.
+async fn begin(client: &Client, id: &str, agents: &[String]) -> Result<()> {
+    let seats: Vec<Value> = agents.iter().map(|agent| json!({ "agent_id": agent })).collect();
+    let body = json!({ "conversation_id": id, "agents": seats });
+    client.post::<Value>("/api/conversations", &body).await.map(drop)
 }
 
 /// The answer as far as it is told.

@@ -69,10 +69,12 @@ impl Up {
         let listener = process::bind(config.listen).await?;
         let address = listener.local_addr().context("the listening address")?;
         let part = Part { roles: Roles::ALL, allow_private: true, listener: Some(listener) };
-        let fleet = Fleet::start(&config, part, metrics, &stop).await?;
+        let mut fleet = Fleet::start(&config, part, metrics, &stop).await?;
         let token = tokens::of_data_dir(fleet.tokens(), dir.path()).await?;
         let base = format!("http://{}", process::reachable(address));
         write_private(dir.path(), ADDRESS_FILE, &base).context("the address file")?;
+        // Whoever finds it well finds its token, too.
+        fleet.let_in();
         let token_file = dir.path().join(TOKEN_FILE);
         let banner = Banner {
             base: &base,
@@ -81,6 +83,7 @@ impl Up {
             data_dir: dir.path(),
             program: &banner::program(),
             provider: &fleet.provider(),
+            guide: fleet.guide().await,
         };
         println!("{}", banner.text());
         process::tell_ready(self.ready_file.as_deref(), &json!({ "url": base, "token_file": token_file }))?;

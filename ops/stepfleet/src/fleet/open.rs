@@ -45,12 +45,12 @@ pub struct Parts {
 }
 
 impl Parts {
-    /// Opens everything. A shared database and a bucket are waited for; the broker is not: accepting
-    /// and running go on without it.
+    /// Opens everything. A shared database and a bucket are waited for, and `tell` hears of it; the broker
+    /// is not: accepting and running go on without it.
     ///
     /// # Errors
     /// Something cannot be opened, and waiting would not help.
-    pub async fn open(config: &Config, allow_private: bool, stop: &CancellationToken) -> Result<Self> {
+    pub async fn open(config: &Config, allow_private: bool, stop: &CancellationToken, tell: Tell<'_>) -> Result<Self> {
         let (performer, embedder) = outbound(config, allow_private)?;
         let fleet_clock = config.database.is_shared().then(|| Arc::new(FleetClock::start()));
         let clock: Arc<dyn Clock> = match &fleet_clock {
@@ -60,17 +60,16 @@ impl Parts {
         // A shared database is migrated by one command, for all; the file of one process by itself.
         let schema = if config.database.is_shared() { Schema::Check } else { Schema::Migrate };
         // The ledger first: if its file is foreign, nothing else is made in the directory.
-        let store =
-            when_ready("database", stop, store_may_come, async || Store::open(config, schema, clock.clone()).await)
-                .await?;
+        let open = async || Store::open(config, schema, clock.clone()).await;
+        let store = awaited("database", stop, tell, store_may_come, open).await?;
         // Before anything is stamped; later looks correct this one.
         if let Some(clock) = &fleet_clock
             && let Ok(ahead_ms) = store.clock_offset_ms().await
         {
             clock.shift(ahead_ms);
         }
-        let archive = when_ready("history", stop, archive_may_come, async || open_archive(config, true).await).await?;
-        let archive = Arc::new(archive);
+        let open = async || open_archive(config, true).await;
+        let archive = Arc::new(awaited("history", stop, tell, archive_may_come, open).await?);
         // Without its history, a session would be lost without a word.
         common_past(archive.as_ref(), store.journal.as_ref())
             .await
@@ -110,6 +109,22 @@ impl Parts {
             fleet_clock,
         })
     }
+}
+
+/// Hears what is waited for, and why.
+type Tell<'a> = &'a (dyn Fn(&str) + Sync);
+
+/// What is opened, once it can be.
+async fn awaited<T>(
+    what: &str,
+    stop: &CancellationToken,
+    tell: Tell<'_>,
+    may_come: impl Fn(&Error) -> bool,
+    mut open: impl AsyncFnMut() -> Result<T>,
+) -> Result<T> {
+    tell(what);
+    let attempt = async || open().await.inspect_err(|error| tell(&format!("{what}: {error:#}")));
+    when_ready(what, stop, may_come, attempt).await
 }
 
 type Carriers = (Arc<dyn Queue>, Arc<dyn DeadLetters>, Arc<dyn Live>, Option<Arc<dyn TaskQueue>>);

@@ -9,7 +9,7 @@ use domain::ports::{
     TranscriptTail,
 };
 use host::config::{Config, Database};
-use store::{OpenOptions, PostgresStore, SqliteStore};
+use store::{OpenOptions, PostgresStore, SqliteStore, Versions};
 
 /// Clones share connections and batches.
 #[derive(Clone)]
@@ -108,6 +108,17 @@ impl Store {
         match &self.backend {
             Backend::Sqlite(store) => store.quick_check().await,
             Backend::Postgres(store) => store.ping().await,
+        }
+    }
+
+    /// What the store runs on.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn versions(&self) -> Result<Versions, Failure> {
+        match &self.backend {
+            Backend::Sqlite(store) => store.versions().await,
+            Backend::Postgres(store) => store.versions().await,
         }
     }
 

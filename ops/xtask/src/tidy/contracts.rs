@@ -1,13 +1,16 @@
 //! Things that two places must agree on: codes and runbooks, metrics and their help, metrics and
-//! the dashboards that show them, migrations and their numbers.
+//! the code that records them, metrics and the dashboards that show them, migrations and their numbers.
 
 use super::{Finding, Text};
+use crate::source::Source;
 
 const CODES: &str = "schemas/src/problem.rs";
 const METRICS: &str = "schemas/src/telemetry.rs";
 const HELP: &str = "workers/host/src/metrics.rs";
 /// Whoever asks for metrics by name: dashboards, scaling rules.
 const WATCHERS: &[&str] = &["ops/dashboards/", "ops/k8s/"];
+/// What records a metric; `describe_counter!` and its kin, which do not, are in [`HELP`].
+const RECORDERS: &[&str] = &["counter!", "gauge!", "histogram!"];
 /// What every metric's name starts with, and what the text format appends to a histogram's.
 const PREFIX: &str = "stepfleet_";
 const HISTOGRAM_PARTS: &[&str] = &["_bucket", "_sum", "_count"];
@@ -40,6 +43,25 @@ pub fn metrics(files: &[Text]) -> Vec<Finding> {
         .filter(|name| !help.contains(&format!("!({name},")))
         .map(|name| Finding::new(METRICS, 0, format!("metric {name} is not described in {HELP}")))
         .collect()
+}
+
+/// Every metric is recorded by something else than a test: without that its panels stay empty for ever.
+pub fn recorded(files: &[Text]) -> Vec<Finding> {
+    let records = |file: &&Text| file.path.ends_with(".rs") && file.path != HELP && !is_test(&file.path);
+    let named = files.iter().filter(records).filter(|file| file.text.contains("metric::"));
+    // However the formatter breaks its lines; what comments say counts for nothing.
+    let code: Vec<String> = named.map(|file| Source::parse(&file.text).code.split_whitespace().collect()).collect();
+    let is_recorded = |name: &str| {
+        let mut calls =
+            RECORDERS.iter().flat_map(|recorder| [',', ')'].map(|end| format!("{recorder}(metric::{name}{end}")));
+        calls.any(|call| code.iter().any(|code| code.contains(&call)))
+    };
+    let names = constants(text_of(files, METRICS)).into_iter().filter(|name| !is_recorded(name));
+    names.map(|name| Finding::new(METRICS, 0, format!("metric {name} is recorded nowhere"))).collect()
+}
+
+fn is_test(path: &str) -> bool {
+    path.starts_with("tests/") || path.contains("/tests/") || path.ends_with("/tests.rs")
 }
 
 /// Every metric that is asked for exists: a panel of a misspelt one stays empty for ever.
@@ -121,7 +143,19 @@ mod tests {
     }
 
     #[test]
-    fn a_metric_that_nobody_records_is_found_on_a_dashboard() {
+    fn a_metric_that_nothing_records_is_found() {
+        let names = "pub mod metric {\n    pub const A: &str = \"a\";\n    pub const AB: &str = \"ab\";\n}\n";
+        let told = |path: &str, text: &str| recorded(&files(&[(METRICS, names), (path, text)])).len();
+        assert_eq!(told("x/y.rs", "gauge!(metric::A).set(0.0); counter!(\n    metric::AB,\n    \"of\" => of\n);"), 0);
+        assert_eq!(told("x/y.rs", "metrics::gauge!(metric::AB).set(0.0); // gauge!(metric::A)"), 1);
+        assert_eq!(told("x/y.rs", "use metric::A; describe(metric::AB);"), 2);
+        for elsewhere in [HELP, "x/tests.rs", "x/tests/y.rs", "tests/x.rs", "x/y.md"] {
+            assert_eq!(told(elsewhere, "gauge!(metric::A).set(0.0);"), 2, "{elsewhere}");
+        }
+    }
+
+    #[test]
+    fn a_metric_that_does_not_exist_is_found_on_a_dashboard() {
         let names = "pub mod metric {\n    pub const A: &str = \"stepfleet_a_seconds\";\n}\n";
         let panel = "x\n\"rate(stepfleet_a_seconds_bucket[1m]) / stepfleet_a_seconds_count\"\n\"stepfleet_b\"\n";
         let found =

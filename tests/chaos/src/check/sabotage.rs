@@ -1,5 +1,6 @@
 //! Breaks what was seen, one promise at a time: the checker must notice each of them.
 
+mod proof;
 mod talk;
 
 use clap::ValueEnum;
@@ -65,6 +66,24 @@ pub enum Break {
     TalkStreamGap,
     /// The live stream of a conversation brings a record again
     TalkStreamRepeat,
+    /// A turn is cancelled, and nobody wanted that
+    StrayCancel,
+    /// A tool is called that a person said no to
+    DeniedTool,
+    /// What a person said yes to is not done
+    LostYes,
+    /// A step is committed under an epoch that is over
+    LateCommit,
+    /// A step is committed twice
+    DoubleCommit,
+    /// Two processes run the steps that are committed in one term
+    SecondProcess,
+    /// A step is committed that nobody has run
+    UnrunStep,
+    /// Actions are accepted late while the broker is away
+    SlowAccepting,
+    /// A process floods its log
+    Flood,
 }
 
 impl Break {
@@ -99,6 +118,15 @@ impl Break {
             Self::DoubleSpending => &["spending"],
             Self::TalkStreamGap => &["talk stream differs"],
             Self::TalkStreamRepeat => &["talk stream repeats"],
+            Self::StrayCancel => &["turn cancelled"],
+            Self::DeniedTool => &["done without a yes"],
+            Self::LostYes => &["yes lost"],
+            Self::LateCommit => &["committed out of term"],
+            Self::DoubleCommit => &["step committed twice"],
+            Self::SecondProcess => &["committed by two processes"],
+            Self::UnrunStep => &["step from nowhere"],
+            Self::SlowAccepting => &["accepting stopped"],
+            Self::Flood => &["log flooded"],
         }
     }
 
@@ -162,8 +190,8 @@ impl Break {
                 session.items[at].step.as_mut()?.text = Some("-7".into());
             }
             Self::OrphanShard => seen.fleet.shards.first_mut()?.1 = None,
-            // Of conversations.
-            _ => talk::apply(self, seen)?,
+            // Of the proofs beside, and of conversations.
+            _ => proof::apply(self, seen)?,
         }
         Some(())
     }

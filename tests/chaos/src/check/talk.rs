@@ -9,21 +9,29 @@ mod stream;
 mod tools;
 mod transcript;
 mod turns;
+mod verdicts;
+
+use std::collections::BTreeSet;
 
 use super::Findings;
 use crate::seen::Seen;
 use crate::seen::talk::{Talk, Turn};
 
 pub fn check(seen: &Seen, findings: &mut Findings) {
+    let operations = turns_of(seen).flat_map(|(_, turn)| &turn.operations);
+    let is_over = |state: &str| matches!(state, "cancelled" | "failed");
+    let over: BTreeSet<&str> =
+        operations.filter(|one| is_over(&one.state)).map(|operation| operation.id.as_str()).collect();
     for talk in &seen.talks {
         posts::check(talk, findings);
         transcript::check(talk, findings);
-        turns::check(talk, findings);
+        turns::check(talk, &over, findings);
         results::check(talk, findings);
         spending::check(talk, findings);
         stream::check(talk, findings);
     }
     tools::check(seen, findings);
+    verdicts::check(seen, findings);
     asked::check(seen, findings);
 }
 

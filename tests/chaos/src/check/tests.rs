@@ -1,5 +1,6 @@
 //! The checker is silent on a good history and notices every breakage of one.
 
+mod proof;
 mod talk;
 
 use clap::ValueEnum;
@@ -121,6 +122,7 @@ fn good() -> Seen {
     counting(&mut seen);
     echoing_and_calling(&mut seen);
     talk::talking(&mut seen);
+    proof::proven(&mut seen);
     let owner = |epoch, name: &str| Owner { shard: 0, owner: Some(name.into()), epoch, at_ms: epoch };
     seen.owners = vec![owner(1, "w1"), owner(2, "w2"), owner(3, "w1")];
     seen.takeovers.push(Takeover {

@@ -17,6 +17,8 @@ pub const RECORD: &str = "asked-";
 /// Message of the failures that the script plans.
 pub const PLANNED: &str = "as planned";
 
+/// Words that name a tool.
+const TOOLS: [Word; 5] = [Word::Often, Word::Once, Word::Errand, Word::Ask, Word::Confirm];
 const DEVELOPER: &str = "chaos-developer";
 const DEVELOPS: &str = "You develop.";
 const LIBRARY: &str = "chaos";
@@ -40,10 +42,12 @@ pub fn definitions(step_port: u16) -> Value {
     all.extend(task_tool(Word::Once, http(step_port, Word::Once), &json!({ "effect_class": "at_most_once" })));
     let errand = json!({ "kind": "external", "operation": "run", "config": { "pool": POOL } });
     all.extend(task_tool(Word::Errand, errand, &json!({ "effect_class": "idempotent", "async": true })));
+    let gated = json!({ "effect_class": "idempotent", "requires_approval": { "expires_s": 86_400 } });
+    all.extend(task_tool(Word::Confirm, http(step_port, Word::Confirm), &gated));
     let ask = json!({ "target_type": "agent", "target_id": DEVELOPER, "effect_class": "pure" });
     all.push(item("tool", tool(Word::Ask, &ask)));
     all.push(agent(DEVELOPER, json!({ "system_prompt": format!("{SYSTEM} {DEVELOPS}"), "model_profile_id": model })));
-    let tools = [Word::Often, Word::Once, Word::Errand, Word::Ask].map(Word::as_str);
+    let tools = TOOLS.map(Word::as_str);
     let talker = json!({ "id": TALKER, "name": TALKER, "library_id": LIBRARY, "model_profile_id": model,
                          "system_prompt": format!("{SYSTEM} You talk."), "tool_ids": tools,
                          "constraints": { "max_moves_per_turn": ROUNDS_MAX } });
@@ -121,7 +125,7 @@ pub fn rules() -> Vec<Value> {
         rule(asks(Word::Limit), says("That is all that I may do.")),
         rule(json!({ "last": "tool" }), says("The tool says {{result}}.")),
     ];
-    rules.extend([Word::Often, Word::Once, Word::Errand, Word::Ask].map(|word| rule(asks(word), calls(word))));
+    rules.extend(TOOLS.map(|word| rule(asks(word), calls(word))));
     rules.push(rule(asks(Word::Doomed), fails("auth")));
     for call in [1, 12, 30] {
         rules.push(rule(with(asks(Word::Flaky), &json!({ "call": call })), fails("overloaded")));
@@ -141,7 +145,7 @@ mod tests {
             assert!(rule["when"]["system"].to_string().contains(SYSTEM), "{rule}");
         }
         let definitions = definitions(7).to_string();
-        for word in [Word::Often, Word::Once, Word::Errand, Word::Ask] {
+        for word in TOOLS {
             let called = rules.iter().any(|rule| rule["reply"]["tool_calls"][0]["name"] == word.as_str());
             assert!(called, "{word:?}");
             assert!(definitions.contains(&format!("\"name\":\"{}\"", word.as_str())), "{word:?}");

@@ -11,7 +11,10 @@ use serde_json::{Value, json};
 
 use super::member::Recipe;
 use super::{Fleet, agents};
-use crate::plan::{ARCHIVIST, EXECUTOR, Shape, stories};
+use crate::plan::{ARCHIVIST, CLOCKS, EXECUTOR, Shape, stories};
+
+/// Begins the names of the files in which workers note the steps that they run.
+pub const RAN: &str = "ran-";
 
 /// What every process is told.
 pub fn common(fleet: &Fleet) -> BTreeMap<String, String> {
@@ -36,6 +39,7 @@ pub fn recipe(fleet: &Fleet, name: &str, (database, broker): (String, String)) -
     let script = dir.join("script.json").to_string_lossy().into_owned();
     let record = dir.join("run").join(format!("{}{name}.jsonl", agents::RECORD)).to_string_lossy().into_owned();
     let data = dir.join("data").join(name).to_string_lossy().into_owned();
+    let ran = dir.join("run").join(format!("{RAN}{name}")).to_string_lossy().into_owned();
     let set = [
         ("STEPFLEET_DATABASE_URL", database),
         ("STEPFLEET_AMQP_URL", broker),
@@ -56,24 +60,25 @@ pub fn recipe(fleet: &Fleet, name: &str, (database, broker): (String, String)) -
         vec!["dispatcher".into()]
     } else {
         env.insert("STEPFLEET_WORKER_LISTEN".into(), listen);
+        env.insert("STEPFLEET_STEP_LOG".into(), ran);
         vec!["worker".into(), "--roles".into(), roles.into()]
     };
-    if let (Some(library), "worker-1") = (&fleet.clock, name) {
-        env.extend(clock(library, &dir));
+    if let Some(library) = fleet.clock.as_ref().filter(|_| CLOCKS.contains(&name)) {
+        env.extend(clock(library, &clock_file(&dir, name)));
     }
     Recipe { name: name.to_owned(), binary: fleet.binary.clone(), args, env, dir }
 }
 
-/// Where the offset of the one clock that can be set stands.
-pub fn clock_file(dir: &Path) -> PathBuf {
-    dir.join("run").join("clock")
+/// Where the offset of a clock that can be set stands.
+pub fn clock_file(dir: &Path, process: &str) -> PathBuf {
+    dir.join("run").join(format!("clock-{process}"))
 }
 
 /// Only the time of day is another one, not what measures durations.
-fn clock(library: &Path, dir: &Path) -> BTreeMap<String, String> {
+fn clock(library: &Path, file: &Path) -> BTreeMap<String, String> {
     [
         ("LD_PRELOAD", library.to_string_lossy().into_owned()),
-        ("FAKETIME_TIMESTAMP_FILE", clock_file(dir).to_string_lossy().into_owned()),
+        ("FAKETIME_TIMESTAMP_FILE", file.to_string_lossy().into_owned()),
         ("FAKETIME_CACHE_DURATION", "1".to_owned()),
         ("DONT_FAKE_MONOTONIC", "1".to_owned()),
         ("FAKETIME_DONT_FAKE_MONOTONIC", "1".to_owned()),
@@ -103,9 +108,11 @@ pub fn free_port() -> Result<u16> {
     port.context("no free TCP port between 20000 and 32000")
 }
 
-/// The provider's script, documents to digest, and the clock.
+/// The provider's script, documents to digest, and the clocks.
 pub fn write_files(dir: &Path, shape: &Shape) -> Result<()> {
-    std::fs::write(clock_file(dir), "+0\n")?;
+    for process in CLOCKS {
+        std::fs::write(clock_file(dir, process), "+0\n")?;
+    }
     std::fs::write(dir.join("script.json"), script().to_string())?;
     let mut dice = shape.dice(3);
     for set in 0..stories::DIGEST_SETS {

@@ -24,13 +24,14 @@ pub async fn all(world: &World, seen: &mut Seen) -> Result<()> {
         talk.stream = streams.remove(&talk.id);
     }
     let operations = seen.talks.iter().flat_map(|talk| &talk.turns).flat_map(|turn| &turn.operations);
-    let children: Vec<String> = operations.filter_map(|operation| operation.child.clone()).collect();
+    let children: Vec<(String, String)> =
+        operations.filter_map(|operation| Some((operation.id.clone(), operation.child.clone()?))).collect();
     let mut delegated = Vec::new();
-    for child in children {
+    for (caller, child) in children {
         // One that was never created has said nothing.
         let answer = world.api.get(&format!("/api/sessions/{child}"), PATIENCE).await?;
         if let Some(id) = answer.body["spec"]["conversation_id"].as_str() {
-            delegated.push(Talk { id: id.to_owned(), delegated: true, ..Talk::default() });
+            delegated.push(Talk { id: id.to_owned(), delegated: true, called_by: Some(caller), ..Talk::default() });
         }
     }
     seen.talks.extend(many(world, delegated).await?);
@@ -98,6 +99,7 @@ fn turn(detail: &Value) -> Turn {
     Turn {
         id: text(&view["turn_id"]),
         status: text(&view["status"]),
+        cancelled: view["cancelled"] == true,
         error: error.is_object().then(|| format!("{}: {}", text(&error["code"]), text(&error["message"]))),
         counted: view["moves"].as_u64().unwrap_or(0),
         usage: tokens(&view["usage"]),
@@ -118,6 +120,7 @@ fn of_move(view: &Value) -> Move {
         offset: view["offset"].as_u64().unwrap_or(0),
         number: view["move"].as_u64().unwrap_or(0),
         spoke: view["reasoning"].is_string(),
+        cut: view["record"]["cut"] == true,
         calls: list(&view["tool_calls"]).iter().map(|call| text(&call["id"])).collect(),
         background: background.collect(),
         results: list(&view["tool_results"]).iter().map(tool_end).collect(),
@@ -137,6 +140,7 @@ fn operation(view: &Value) -> Operation {
         id: text(&view["operation_id"]),
         state: text(&view["state"]),
         is_async: view["is_async"] == true,
+        is_question: view["kind"] == "approval",
         child: (view["kind"] == "agent").then(|| text(&view["request"]["session_id"])),
     }
 }

@@ -1,5 +1,5 @@
-//! One user in one conversation: says one thing after the other, some of them twice, pauses the
-//! agent and lets it go on, and leaves when all turns have ended.
+//! One user in one conversation: says one thing after the other, some of them twice, pauses the agent and
+//! lets it go on, gives it guidance, cancels turns, and leaves when all turns have ended.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -87,6 +87,8 @@ impl Talker<'_> {
                 }
                 TalkAct::Pause => self.control("pause").await,
                 TalkAct::Resume => self.control("resume").await,
+                TalkAct::Cancel => self.cancel().await,
+                TalkAct::Guide { now } => self.guide(now).await,
             }
         }
         if self.paused {
@@ -150,20 +152,55 @@ impl Talker<'_> {
     }
 
     async fn control(&mut self, kind: &str) {
+        let told = self.act(kind, None, &json!({ "reason": "chaos" })).await;
+        // What nobody answered may have happened.
+        self.paused = kind == "pause" && !matches!(told, Told::Refused(_));
+    }
+
+    async fn guide(&mut self, now: bool) {
+        // Before it is sent: from now on a model may be shown it.
+        self.world.with_talk(&self.story.id, |talk| talk.guided = true);
+        let mark = format!("g-{}-{}", self.story.id, self.number);
+        let mut payload = json!({ "guidance": { "mark": mark, "note": format!("be brief ({mark})") } });
+        if now {
+            payload["mode"] = "now".into();
+        }
+        self.act("interrupt", Some(mark), &payload).await;
+    }
+
+    /// Sends the session an action, and notes what came of it.
+    async fn act(&mut self, kind: &str, mark: Option<String>, payload: &Value) -> Told {
         let id = format!("{}-a{}", self.story.id, self.number);
         self.number += 1;
-        let body = json!({ "type": kind, "action_id": id, "session_id": self.session,
-                           "payload": { "reason": "chaos" } });
+        let body = json!({ "type": kind, "action_id": id, "session_id": self.session, "payload": payload });
         let at_ms = now_ms();
         let told = match post(self.world, "/api/actions", &body).await {
             None => Told::Nothing,
             Some(answer) if answer.status == 202 => Told::Accepted,
             Some(answer) => Told::Refused(code_of(&answer.body)),
         };
-        // What nobody answered may have happened.
-        self.paused = kind == "pause" && !matches!(told, Told::Refused(_));
         let (session, kind) = (self.session.clone(), kind.to_owned());
-        self.world.note(Sent { id, session, kind, mark: None, told, amqp: false, at_ms });
+        self.world.note(Sent { id, session, kind, mark, told: told.clone(), amqp: false, at_ms });
+        told
+    }
+
+    /// Ends the turn of what was said last, if it has begun and not ended.
+    async fn cancel(&self) {
+        let turn = self.last.as_ref().and_then(|(_, answer)| answer["responders"][0]["turn_id"].as_str());
+        let Some(turn) = turn else { return };
+        // Before it is sent: from now on it may have happened, whatever the answer is.
+        self.world.with_talk(&self.story.id, |talk| talk.cancels.push(turn.to_owned()));
+        let at_ms = now_ms();
+        let Some(answer) = post(self.world, &format!("/api/turns/{turn}/cancel"), &json!({})).await else {
+            return self.world.diary.complain(format!("the end of {turn} was wanted, and nobody answered"));
+        };
+        if answer.status == 202 {
+            let text = |name: &str| answer.body[name].as_str().unwrap_or_default().to_owned();
+            let (id, session, kind) = (text("action_id"), text("session_id"), "interrupt".to_owned());
+            self.world.note(Sent { id, session, kind, mark: None, told: Told::Accepted, amqp: false, at_ms });
+        } else if !matches!(code_of(&answer.body).as_str(), "turn_not_found" | "turn_ended") {
+            self.world.diary.complain(format!("the end of {turn} was refused: {}", answer.body));
+        }
     }
 
     /// Until no turn is under way, or the time for it is over; the checker has the rest.

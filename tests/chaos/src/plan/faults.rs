@@ -1,12 +1,12 @@
 //! The faults of a run: a shuffled deck of all kinds, so that each has its turn, then several at a
-//! time, with room to recover in between.
+//! time, with room to recover in between. A brief run has each kind once.
 
 use rand::Rng;
 use rand::rngs::StdRng;
 use rand::seq::{IndexedRandom, SliceRandom};
 use serde::Serialize;
 
-use super::{ARCHIVIST, EXECUTOR, Shape};
+use super::{ARCHIVIST, CLOCKS, EXECUTOR, Shape};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
@@ -79,13 +79,15 @@ pub enum Fault {
 }
 
 /// All kinds of faults.
-pub const KINDS: [&str; 18] = [
+pub const KINDS: [&str; 21] = [
     "kill worker",
     "freeze worker",
     "kill dispatcher",
     "freeze dispatcher",
     "kill archivist",
     "freeze archivist",
+    "kill executor",
+    "freeze executor",
     "kill rabbitmq",
     "freeze rabbitmq",
     "kill postgres",
@@ -97,10 +99,17 @@ pub const KINDS: [&str; 18] = [
     "drain",
     "meddle",
     DISK,
-    CLOCK,
+    CLOCK_WORKER,
+    CLOCK_DISPATCHER,
 ];
-const CLOCK: &str = "clock step";
+const CLOCK_WORKER: &str = "clock step worker";
+const CLOCK_DISPATCHER: &str = "clock step dispatcher";
 const DISK: &str = "disk full";
+/// A brief run begins with these, one at a time: how accepting and taking over go on is measured with
+/// nothing else broken.
+const ALONE: [&str; 4] = ["kill rabbitmq", "freeze rabbitmq", "kill worker", "freeze worker"];
+/// Faults of one phase of a brief run, otherwise.
+const TOGETHER: usize = 3;
 
 /// A fault, and when in its phase.
 #[derive(Debug, Clone, Serialize)]
@@ -122,9 +131,11 @@ impl Fault {
         match self {
             Self::Kill(name) if name.starts_with("worker") => "kill worker",
             Self::Kill(name) if name.starts_with("dispatcher") => "kill dispatcher",
+            Self::Kill(name) if name == EXECUTOR => "kill executor",
             Self::Kill(_) => "kill archivist",
             Self::Freeze(name) if name.starts_with("worker") => "freeze worker",
             Self::Freeze(name) if name.starts_with("dispatcher") => "freeze dispatcher",
+            Self::Freeze(name) if name == EXECUTOR => "freeze executor",
             Self::Freeze(_) => "freeze archivist",
             Self::KillService(Service::Rabbitmq) => "kill rabbitmq",
             Self::KillService(Service::Postgres) => "kill postgres",
@@ -132,7 +143,8 @@ impl Fault {
             Self::FreezeService(Service::Postgres) => "freeze postgres",
             Self::Net { .. } => "net",
             Self::MemoryAlarm => "memory alarm",
-            Self::ClockStep { .. } => CLOCK,
+            Self::ClockStep { process, .. } if process.starts_with("dispatcher") => CLOCK_DISPATCHER,
+            Self::ClockStep { .. } => CLOCK_WORKER,
             Self::DiskFull => DISK,
             Self::RollingRestart => "rolling restart",
             Self::Guest { .. } => "guest",
@@ -172,12 +184,15 @@ impl Fault {
     }
 }
 
-/// Phases for the whole time, and some more.
+/// Phases for the whole time, and some more; of a brief run, as many as it takes.
 pub fn draw(shape: &Shape) -> Vec<Phase> {
     let mut dice = shape.dice(1);
     let wanted = |kind: &&str| shape.only.is_empty() || shape.only.iter().any(|only| only == kind);
     let kinds: Vec<&str> = KINDS.into_iter().filter(wanted).collect();
     let mut phases = Vec::new();
+    if shape.brief {
+        return brief(&kinds, shape, &mut dice);
+    }
     if kinds.is_empty() {
         return phases;
     }
@@ -192,8 +207,7 @@ pub fn draw(shape: &Shape) -> Vec<Phase> {
             let kind = if n == 0 { deck.pop() } else { kinds.choose(&mut dice).copied() };
             let Some(kind) = kind else { continue };
             let fault = one(kind, shape, &mut dice);
-            let taken: Vec<String> = faults.iter().flat_map(|planned| planned.fault.subjects(shape)).collect();
-            let free = !fault.subjects(shape).iter().any(|subject| taken.contains(subject));
+            let free = is_free(&fault, &faults, shape);
             let (after_ms, lasts_ms) = (dice.random_range(0..2_000) * n, lasts(kind, &mut dice));
             if free {
                 faults.push(Planned { fault, after_ms, lasts_ms });
@@ -204,10 +218,58 @@ pub fn draw(shape: &Shape) -> Vec<Phase> {
     phases
 }
 
+/// Whether nothing that it happens to has another fault already.
+fn is_free(fault: &Fault, among: &[Planned], shape: &Shape) -> bool {
+    let taken: Vec<String> = among.iter().flat_map(|planned| planned.fault.subjects(shape)).collect();
+    !fault.subjects(shape).iter().any(|subject| taken.contains(subject))
+}
+
+/// Every kind once: some alone, the others in as few phases as there is room for.
+fn brief(kinds: &[&str], shape: &Shape, dice: &mut StdRng) -> Vec<Phase> {
+    let mut phases: Vec<Phase> = Vec::new();
+    for kind in ALONE.into_iter().filter(|kind| kinds.contains(kind)) {
+        // The next one is measured against the time before it.
+        let (faults, recovery_ms) = (vec![shortly(kind, shape, dice)], dice.random_range(4_500..5_000));
+        phases.push(Phase { faults, recovery_ms });
+    }
+    let mut deck: Vec<&str> = kinds.iter().copied().filter(|kind| !ALONE.contains(kind)).collect();
+    deck.shuffle(dice);
+    let mut together: Vec<Phase> = Vec::new();
+    for kind in deck {
+        let mut planned = shortly(kind, shape, dice);
+        let has_room =
+            |phase: &&mut Phase| phase.faults.len() < TOGETHER && is_free(&planned.fault, &phase.faults, shape);
+        match together.iter_mut().find(has_room) {
+            Some(phase) => {
+                planned.after_ms = dice.random_range(0..800);
+                phase.faults.push(planned);
+            }
+            None => together.push(Phase { faults: vec![planned], recovery_ms: dice.random_range(1_500..2_500) }),
+        }
+    }
+    phases.extend(together);
+    phases
+}
+
+/// As short as still says something: a frozen worker loses its lease, a clock is read once a second.
+fn shortly(kind: &str, shape: &Shape, dice: &mut StdRng) -> Planned {
+    let fault = match one(kind, shape, dice) {
+        Fault::Guest { kill, .. } => Fault::Guest { cycles: 1, kill },
+        other => other,
+    };
+    let range = match kind {
+        "freeze worker" => 7_000..8_000,
+        "kill rabbitmq" | "freeze rabbitmq" | CLOCK_WORKER | CLOCK_DISPATCHER => 3_000..4_000,
+        "guest" => 1_000..2_000,
+        _ => 1_500..3_000,
+    };
+    Planned { fault, after_ms: 0, lasts_ms: dice.random_range(range) }
+}
+
 /// Long enough for leases to run out now and then, and short enough for many in a run.
 fn lasts(kind: &str, dice: &mut StdRng) -> u64 {
     let range = match kind {
-        "kill worker" | "kill dispatcher" | "kill archivist" => 200..6_000,
+        "kill worker" | "kill dispatcher" | "kill archivist" | "kill executor" => 200..6_000,
         "freeze worker" => 5_000..16_000,
         "kill rabbitmq" | "kill postgres" => 500..5_000,
         "freeze postgres" => 2_000..9_000,
@@ -220,14 +282,15 @@ fn lasts(kind: &str, dice: &mut StdRng) -> u64 {
 fn one(kind: &str, shape: &Shape, dice: &mut StdRng) -> Fault {
     let worker = format!("worker-{}", dice.random_range(1..=shape.workers.max(1)));
     let dispatcher = format!("dispatcher-{}", dice.random_range(1..=shape.dispatchers.max(1)));
-    let other = if dice.random_bool(0.8) { ARCHIVIST } else { EXECUTOR }.to_owned();
     match kind {
         "kill worker" => Fault::Kill(worker),
         "freeze worker" => Fault::Freeze(worker),
         "kill dispatcher" => Fault::Kill(dispatcher),
         "freeze dispatcher" => Fault::Freeze(dispatcher),
-        "kill archivist" => Fault::Kill(other),
-        "freeze archivist" => Fault::Freeze(other),
+        "kill archivist" => Fault::Kill(ARCHIVIST.into()),
+        "freeze archivist" => Fault::Freeze(ARCHIVIST.into()),
+        "kill executor" => Fault::Kill(EXECUTOR.into()),
+        "freeze executor" => Fault::Freeze(EXECUTOR.into()),
         "kill rabbitmq" => Fault::KillService(Service::Rabbitmq),
         "freeze rabbitmq" => Fault::FreezeService(Service::Rabbitmq),
         "kill postgres" => Fault::KillService(Service::Postgres),
@@ -238,16 +301,18 @@ fn one(kind: &str, shape: &Shape, dice: &mut StdRng) -> Fault {
         "drain" => Fault::Drain(worker),
         "meddle" => Fault::Meddle { seed: dice.random() },
         DISK => Fault::DiskFull,
-        CLOCK => {
+        CLOCK_WORKER | CLOCK_DISPATCHER => {
             let seconds = dice.random_range(5..900) * if dice.random_bool(0.5) { 1 } else { -1 };
-            // The first worker has a clock of its own.
-            Fault::ClockStep { process: "worker-1".into(), seconds }
+            let [worker, dispatcher] = CLOCKS;
+            let process = if kind == CLOCK_WORKER { worker } else { dispatcher };
+            Fault::ClockStep { process: process.into(), seconds }
         }
         _ => {
             let process = match dice.random_range(0..10) {
                 0..6 => worker,
                 6..9 => dispatcher,
-                _ => other,
+                _ if dice.random_bool(0.8) => ARCHIVIST.into(),
+                _ => EXECUTOR.into(),
             };
             let service = if dice.random_bool(0.6) { Service::Postgres } else { Service::Rabbitmq };
             let modes = [Mode::Delay(dice.random_range(20..400)), Mode::Cut, Mode::Stall, Mode::HalfOpen, Mode::Reset];

@@ -1,4 +1,5 @@
-//! What happens in each conversation: what its user says, and when its agent is paused.
+//! What happens in each conversation: what its user says, when its agent is paused or given guidance, and
+//! which of its turns are cancelled.
 
 use rand::Rng;
 use rand::rngs::StdRng;
@@ -21,6 +22,8 @@ pub enum Word {
     Errand,
     /// Another agent.
     Ask,
+    /// A tool that a person is asked about first.
+    Confirm,
     /// Tools until the turn may call none.
     Limit,
     /// An answer, at the second attempt now and then.
@@ -37,6 +40,7 @@ impl Word {
             Self::Once => "once",
             Self::Errand => "errand",
             Self::Ask => "ask",
+            Self::Confirm => "confirm",
             Self::Limit => "limit",
             Self::Flaky => "flaky",
             Self::Doomed => "doomed",
@@ -54,6 +58,12 @@ pub enum TalkAct {
     },
     Pause,
     Resume,
+    /// Ends the turn of what was said last.
+    Cancel,
+    /// Guidance, which a model that is being asked is cut short for if it comes `now`.
+    Guide {
+        now: bool,
+    },
 }
 
 #[derive(Debug, Clone, Serialize)]
@@ -73,6 +83,9 @@ pub struct TalkStory {
 
 /// Of the run, in which conversations begin.
 const BEGINNING: f64 = 0.7;
+/// Of all conversations, those in which guidance is given: what the script has for a message does not hold
+/// there.
+const GUIDED: f64 = 0.25;
 
 pub fn draw(shape: &Shape) -> Vec<TalkStory> {
     let mut dice = shape.dice(6);
@@ -88,8 +101,16 @@ pub fn draw(shape: &Shape) -> Vec<TalkStory> {
 
 fn deeds(dice: &mut StdRng) -> Vec<TalkDeed> {
     let mut deeds = Vec::new();
+    let is_guided = dice.random_bool(GUIDED);
     for _ in 0..dice.random_range(3..8) {
         deeds.push(say(dice));
+        if is_guided && dice.random_bool(0.5) {
+            let act = TalkAct::Guide { now: dice.random_bool(0.5) };
+            deeds.push(TalkDeed { after_ms: dice.random_range(0..1_500), act });
+        }
+        if dice.random_bool(0.12) {
+            deeds.push(TalkDeed { after_ms: dice.random_range(0..1_500), act: TalkAct::Cancel });
+        }
         if dice.random_bool(0.15) {
             deeds.push(TalkDeed { after_ms: dice.random_range(0..800), act: TalkAct::Pause });
             deeds.push(say(dice));
@@ -101,11 +122,12 @@ fn deeds(dice: &mut StdRng) -> Vec<TalkDeed> {
 
 fn say(dice: &mut StdRng) -> TalkDeed {
     let word = match dice.random_range(0..100) {
-        0..20 => Word::Plain,
-        20..38 => Word::Often,
-        38..56 => Word::Once,
-        56..71 => Word::Errand,
-        71..83 => Word::Ask,
+        0..18 => Word::Plain,
+        18..34 => Word::Often,
+        34..50 => Word::Once,
+        50..63 => Word::Errand,
+        63..74 => Word::Ask,
+        74..83 => Word::Confirm,
         83..91 => Word::Limit,
         91..97 => Word::Flaky,
         _ => Word::Doomed,

@@ -12,7 +12,16 @@ pub struct Talk {
     pub id: String,
     /// It was opened by the call of another agent, and has no user.
     pub delegated: bool,
+    /// The operation of that call.
+    #[serde(default)]
+    pub called_by: Option<String>,
     pub posts: Vec<Posted>,
+    /// Turns that its user wanted to end, whatever the answer was.
+    #[serde(default)]
+    pub cancels: Vec<String>,
+    /// Its agent was given guidance, or may have been: its models may be shown that last.
+    #[serde(default)]
+    pub guided: bool,
     /// Where its log ends, as its row says.
     pub last_offset: u64,
     /// All of the transcript, in the order of the list.
@@ -55,6 +64,8 @@ pub struct Said {
 pub struct Turn {
     pub id: String,
     pub status: String,
+    #[serde(default)]
+    pub cancelled: bool,
     /// Code and message.
     pub error: Option<String>,
     /// Moves as the turn counts them.
@@ -77,6 +88,9 @@ pub struct Move {
     pub number: u64,
     /// Whether it said something.
     pub spoke: bool,
+    /// It was cut short, for guidance that could not wait: nobody has paid for it.
+    #[serde(default)]
+    pub cut: bool,
     pub calls: Vec<String>,
     /// Calls that it did not wait for, and their operations.
     pub background: Vec<(String, String)>,
@@ -97,8 +111,19 @@ pub struct Operation {
     pub id: String,
     pub state: String,
     pub is_async: bool,
+    /// A person is asked whether the rest of its id may be done.
+    #[serde(default)]
+    pub is_question: bool,
     /// The session of a called agent.
     pub child: Option<String>,
+}
+
+/// What a person said to an agent that asked whether it may do something.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Verdict {
+    pub approved: bool,
+    /// Whether the fleet said that it took it.
+    pub heard: bool,
 }
 
 /// A request that a model got, by the record of the scripted provider.

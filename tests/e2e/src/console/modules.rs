@@ -147,7 +147,8 @@ async fn markdown_is_read_as_text_and_harmless_marks() -> Result<()> {
     Ok(())
 }
 
-/// Pieces of a dead attempt are forgotten, late ones of it passed over, and the whole takes their place.
+/// Pieces of a dead attempt are forgotten, late ones of it passed over, whether it was taken back or its
+/// worker was lost; and the whole takes their place.
 #[tokio::test]
 async fn pieces_of_replies_are_kept_until_the_whole_is_there() -> Result<()> {
     let scene = Scene::open().await;
@@ -164,6 +165,9 @@ async fn pieces_of_replies_are_kept_until_the_whole_is_there() -> Result<()> {
         token(2, 0, "one "),
         token(2, 1, "two"),
         token(2, 1, "two"),
+        token(65, 0, "three "),
+        token(2, 2, "late"),
+        token(65, 1, "four"),
         {"type": "message", "message": {"message_id": "t.m1"}},
     ]);
     let asked = format!(
@@ -173,6 +177,6 @@ async fn pieces_of_replies_are_kept_until_the_whole_is_there() -> Result<()> {
          }}))(new Map())"
     );
     let found = browser.module("/js/drafts.js", &asked).await?;
-    assert_eq!(found, json!(["dead ", "", "", "one ", "one two", "one two", null]));
+    assert_eq!(found, json!(["dead ", "", "", "one ", "one two", "one two", "three ", "three ", "three four", null]));
     Ok(())
 }

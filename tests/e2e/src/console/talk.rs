@@ -62,6 +62,25 @@ async fn a_conversation_is_begun_and_the_answer_streams_in() -> Result<()> {
     Ok(())
 }
 
+/// From the link of the banner on.
+#[tokio::test]
+async fn a_new_user_talks_to_the_guide_with_one_click() -> Result<()> {
+    let scene = Scene::open().await;
+    let browser = &scene.browser;
+    browser.goto(&scene.address(&format!("#token={}&conversations", scene.fleet.token))).await?;
+    browser.see(".empty .begin", "Talk to Guide").await?;
+    browser.click(".empty .begin").await?;
+    browser.see(".talk-head .link-state", "live").await?;
+    browser.see(".transcript .empty", "Say something to Guide").await?;
+    browser.see(".model-hint", "No model is connected").await?;
+    scene.say("What can you do?").await?;
+    browser.see(".told", "This answer is scripted").await?;
+    browser.see(".told", "OPENAI_BASE_URL").await?;
+    browser.wait(NOBODY_WORKS).await?;
+    scene.assert_no_complaints().await;
+    Ok(())
+}
+
 #[tokio::test]
 async fn tools_are_cards_and_questions_are_answered_where_they_are_asked() -> Result<()> {
     let scene = Scene::on(desk::open().await).await;

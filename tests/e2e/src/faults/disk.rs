@@ -82,9 +82,9 @@ async fn a_read_only_disk_is_named_with_the_remedy_and_nothing_is_lost() {
     for part in [named.as_str(), "Read-only file system", "choose another one with --data-dir"] {
         assert!(error.contains(part), "{part:?} is not in: {error}");
     }
-    let (ok, _, error) = fleet.cli(&["doctor"]).await;
+    let (ok, out, _) = fleet.cli(&["doctor"]).await;
     let ledger = data.join("ledger.db").display().to_string();
-    assert!(!ok && error.contains(&ledger) && error.contains("may write there"), "{error}");
+    assert!(!ok && out.contains(&ledger) && out.contains("may write there"), "{out}");
     // Writable again, it is as it was, and goes on.
     disk.remount("rw");
     fleet.up().await;

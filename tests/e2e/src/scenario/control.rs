@@ -20,7 +20,11 @@ fn text(step: &Value) -> String {
 
 #[tokio::test]
 async fn s01_create_runs_within_two_seconds_and_steps_count_up() {
-    let fleet = Harness::start().await;
+    s01(&Harness::start().await).await;
+}
+
+/// S-01 on a fleet of any kind.
+pub async fn s01(fleet: &Harness) {
     let asked = Instant::now();
     let accepted = fleet.create("s01", jokes("cats")).await;
     assert_eq!(accepted["session_id"], "s01");
@@ -117,6 +121,22 @@ async fn steps_at_rest(fleet: &Harness) -> Vec<usize> {
 
 #[tokio::test]
 async fn s45_a_restart_revives_what_was_live_and_nothing_else() {
+    let mut fleet = Harness::start().await;
+    let before = s45_before(&fleet).await;
+    assert!(fleet.stop().await.success(), "{}", fleet.log());
+    fleet.up().await;
+    s45_after(&fleet, &before).await;
+}
+
+/// What S-45 compares: steps of the sessions at rest, and calls of the step function that fails.
+pub struct Before {
+    held: Vec<usize>,
+    asked: usize,
+    calls: Arc<AtomicUsize>,
+}
+
+/// S-45 on a fleet of any kind, until it is stopped as a whole.
+pub async fn s45_before(fleet: &Harness) -> Before {
     let calls = Arc::new(AtomicUsize::new(0));
     let counter = calls.clone();
     // No frame, so the session that gets it is in error.
@@ -124,7 +144,6 @@ async fn s45_a_restart_revives_what_was_live_and_nothing_else() {
         counter.fetch_add(1, Ordering::SeqCst);
         json!({})
     });
-    let mut fleet = Harness::start().await;
     fleet.create("runs", jokes("cats")).await;
     fleet.create("pauses", jokes("dogs")).await;
     fleet.create("ended", json!({ "moniker": "count", "config": { "until": 3 } })).await;
@@ -138,18 +157,20 @@ async fn s45_a_restart_revives_what_was_live_and_nothing_else() {
     for (session, status) in AT_REST {
         fleet.wait_status(session, status).await;
     }
-    let (held, asked) = (steps_at_rest(&fleet).await, calls.load(Ordering::SeqCst));
-    assert!(fleet.stop().await.success(), "{}", fleet.log());
-    fleet.up().await;
+    Before { held: steps_at_rest(fleet).await, asked: calls.load(Ordering::SeqCst), calls }
+}
+
+/// S-45 once it runs again.
+pub async fn s45_after(fleet: &Harness, Before { held, asked, calls }: &Before) {
     let before = fleet.steps("runs").await.len();
     assert_chain(&fleet.wait_steps("runs", before + 3).await);
-    assert_eq!(steps_at_rest(&fleet).await, held, "only what ran goes on");
+    assert_eq!(steps_at_rest(fleet).await, *held, "only what ran goes on");
     for (session, status) in AT_REST {
         assert_eq!(fleet.status(session).await, status, "{session}");
     }
-    assert_eq!(calls.load(Ordering::SeqCst), asked, "what failed is not tried again unasked");
+    assert_eq!(calls.load(Ordering::SeqCst), *asked, "what failed is not tried again unasked");
     fleet.tell("pauses", "resume", json!({})).await;
     assert_chain(&fleet.wait_steps("pauses", held[0] + 2).await);
     fleet.tell("fails", "resume", json!({})).await;
-    wait("the failed step is tried again", || async { (calls.load(Ordering::SeqCst) > asked).then_some(()) }).await;
+    wait("the failed step is tried again", || async { (calls.load(Ordering::SeqCst) > *asked).then_some(()) }).await;
 }

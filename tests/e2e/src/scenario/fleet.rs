@@ -1,6 +1,6 @@
 //! Operating the fleet: shards, workers, bulk control, health, metrics.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::harness::{Harness, wait};
 
@@ -17,7 +17,11 @@ async fn s47_the_smallest_division_works() {
 
 #[tokio::test]
 async fn s48_shards_are_listed_and_an_agents_sessions_are_paused_and_resumed() {
-    let fleet = Harness::start().await;
+    s48(&Harness::start().await, 32, 1).await;
+}
+
+/// S-48 on a fleet of any kind, whose shards all have an owner.
+pub async fn s48(fleet: &Harness, shard_count: usize, worker_count: usize) {
     for session in ["a1", "a2", "a3"] {
         let payload = json!({ "moniker": "count", "loop_interval_ms": 20 });
         fleet.act(json!({ "type": "create", "session_id": session, "agent_id": "ana", "payload": payload })).await;
@@ -37,14 +41,12 @@ async fn s48_shards_are_listed_and_an_agents_sessions_are_paused_and_resumed() {
     for session in ["a1", "a2", "a3"] {
         fleet.wait_status(session, "running").await;
     }
-    let shards = list(&fleet, "/api/shards").await;
-    assert_eq!(shards.len(), 32);
-    let workers = list(&fleet, "/api/workers").await;
-    assert_eq!(workers.len(), 1);
-    assert!(
-        shards.iter().all(|shard| shard["owner"] == workers[0]["worker_id"] && shard["backlog"].is_u64()),
-        "{shards:?}"
-    );
+    let shards = list(fleet, "/api/shards").await;
+    assert_eq!(shards.len(), shard_count);
+    let workers = list(fleet, "/api/workers").await;
+    assert_eq!(workers.len(), worker_count);
+    let is_owned = |shard: &Value| workers.iter().any(|worker| worker["worker_id"] == shard["owner"]);
+    assert!(shards.iter().all(|shard| is_owned(shard) && shard["backlog"].is_u64()), "{shards:?}");
 }
 
 #[tokio::test]
@@ -67,7 +69,12 @@ async fn s142_health_names_its_parts_and_metrics_show_the_load() {
             "stepfleet_sessions_live",
             "stepfleet_queue_lag_seconds",
             "stepfleet_step_seconds_bucket",
-            "stepfleet_steps_total",
+            "stepfleet_steps_total{moniker=\"count\",status=\"ok\"}",
+            "stepfleet_actions_processed_total{outcome=\"ok\"}",
+            "stepfleet_commit_batch_size_bucket{kind=\"accept\",",
+            "stepfleet_commit_batch_size_bucket{kind=\"commit\",",
+            "stepfleet_sessions_active",
+            "stepfleet_journal_lag_rows",
         ];
         names.iter().all(|name| text.contains(&format!("\n{name}"))).then_some(())
     })
@@ -87,7 +94,7 @@ async fn s142_health_names_its_parts_and_metrics_show_the_load() {
     wait("health is well again", || async { (fleet.get("/health").await["status"] == "ok").then_some(()) }).await;
 }
 
-async fn list(fleet: &Harness, path: &str) -> Vec<serde_json::Value> {
+pub async fn list(fleet: &Harness, path: &str) -> Vec<Value> {
     let answer = fleet.get(path).await;
     answer.get("items").unwrap_or(&answer).as_array().unwrap().clone()
 }

@@ -101,6 +101,11 @@ pub async fn open() -> Harness {
     fleet
 }
 
+/// The same, and the record of what models are asked.
+pub async fn open_recorded() -> (Harness, PathBuf) {
+    open_on(script(), &definitions()).await
+}
+
 /// A fleet on a script, with definitions; and the record of what models are asked.
 pub async fn open_on(mut script: Value, definitions: &[Value]) -> (Harness, PathBuf) {
     let folder = tempfile::TempDir::new().expect("a temporary directory").keep();

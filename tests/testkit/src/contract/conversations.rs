@@ -278,6 +278,13 @@ async fn a_post_is_written_once(ports: &Ports) {
         Verdict::Repeated(repeat) => assert_eq!(&repeat.action, accepted(&verdicts[0])),
         other => panic!("should be a repeat: {other:?}"),
     }
+    // A repeat reaches nobody whom the message did not reach.
+    let wider = Post { actions: vec![input("i9", "s1"), input("i1", "s1")], ..first.clone() };
+    let (again, told) = done(ports, wider).await;
+    assert_eq!(again, offset);
+    assert!(matches!(&told[0], Verdict::Refused(refusal) if refusal.code == Code::MessageConflict), "{told:?}");
+    assert!(matches!(told[1], Verdict::Repeated(_)), "{told:?}");
+    assert!(ports.ledger.action(&ns(), &action_id("i9")).await.unwrap().is_none(), "nothing was written");
     let other = post(message("m1", "something else"), vec![input("i2", "s1")]);
     let kind = post(LogRecord { kind: LogKind::Event, ..message("m1", "hello") }, vec![input("i2", "s1")]);
     for changed in [other, kind] {

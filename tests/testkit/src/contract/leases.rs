@@ -1,6 +1,6 @@
 //! Contract of `Leases`.
 
-use domain::ports::{Lease, WorkerInfo};
+use domain::ports::{Heard, Lease, WorkerInfo};
 use schemas::id::{Epoch, Shard};
 
 use super::Ports;
@@ -16,6 +16,7 @@ pub async fn suite(make: &impl AsyncFn() -> Ports) {
     a_claim_race_has_one_winner(&make().await).await;
     a_role_has_one_holder(&make().await).await;
     a_role_race_has_one_winner(&make().await).await;
+    roles_are_told(&make().await).await;
     workers_come_and_go(&make().await).await;
 }
 
@@ -103,6 +104,22 @@ async fn a_role_has_one_holder(ports: &Ports) {
     assert_eq!(hold("archivist", &one, LONG_MS).await, Some(Epoch(4)), "no epoch is used twice");
 }
 
+async fn roles_are_told(ports: &Ports) {
+    let (one, two) = (worker("w1"), worker("w2"));
+    let roles = async || ports.leases.roles().await.expect("an answer");
+    assert!(roles().await.is_empty(), "nobody has held any");
+    ports.leases.hold_role("auditor", &two, 0).await.expect("an answer");
+    ports.leases.hold_role("archivist", &one, LONG_MS).await.expect("an answer");
+    let told = roles().await;
+    let names: Vec<_> = told.iter().map(|info| (info.role.as_str(), info.owner.as_ref(), info.epoch)).collect();
+    assert_eq!(names, [("archivist", Some(&one), Epoch(1)), ("auditor", Some(&two), Epoch(1))]);
+    assert!((1..=LONG_MS as i64).contains(&told[0].lease_ms_left), "{told:?}");
+    assert!(told[1].lease_ms_left <= 0, "a lease of no time has ended: {told:?}");
+    ports.leases.release_role("archivist", &one).await.expect("released");
+    let after = roles().await;
+    assert_eq!((after[0].owner.as_ref(), after[0].epoch), (None, Epoch(1)), "the epoch outlives the lease");
+}
+
 async fn a_role_race_has_one_winner(ports: &Ports) {
     let mut claims = tokio::task::JoinSet::new();
     for n in 0..16 {
@@ -123,8 +140,8 @@ async fn workers_come_and_go(ports: &Ports) {
         draining: false,
         heartbeat_age_ms: 0,
     };
-    assert!(!ports.leases.heartbeat(&info("w1")).await.unwrap());
-    assert!(!ports.leases.heartbeat(&info("w2")).await.unwrap());
+    assert_eq!(ports.leases.heartbeat(&info("w1")).await.unwrap(), Heard::default());
+    assert_eq!(ports.leases.heartbeat(&info("w2")).await.unwrap(), Heard::default());
     let workers = async |max_age_ms| ports.leases.workers(max_age_ms).await.expect("workers");
     let live = workers(3_600_000).await;
     assert_eq!(live.iter().map(|info| info.worker.as_str()).collect::<Vec<_>>(), ["w1", "w2"]);
@@ -133,10 +150,10 @@ async fn workers_come_and_go(ports: &Ports) {
     assert!(workers(-1).await.is_empty(), "none is that young");
     assert!(ports.leases.set_draining(&worker("w1")).await.unwrap());
     assert!(!ports.leases.set_draining(&worker("w9")).await.unwrap(), "there is no such worker");
-    assert!(ports.leases.heartbeat(&info("w1")).await.unwrap(), "told to drain, and stays so");
-    assert!(!ports.leases.heartbeat(&info("w2")).await.unwrap());
+    assert!(ports.leases.heartbeat(&info("w1")).await.unwrap().draining, "told to drain, and stays so");
+    assert!(!ports.leases.heartbeat(&info("w2")).await.unwrap().draining);
     assert_eq!(workers(3_600_000).await.iter().map(|info| info.draining).collect::<Vec<_>>(), [true, false]);
     ports.leases.deregister(&worker("w1")).await.unwrap();
     assert_eq!(workers(3_600_000).await.len(), 1);
-    assert!(!ports.leases.heartbeat(&info("w1")).await.unwrap(), "a new registration starts afresh");
+    assert!(!ports.leases.heartbeat(&info("w1")).await.unwrap().draining, "a new registration starts afresh");
 }

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use domain::commit::Settled;
-use domain::ports::Verdict;
+use domain::commit::{CommitResult, Settled};
+use domain::ports::{LedgerStats, Verdict};
 use schemas::action::{ActionOutcome, ActionType, Lane, NewAction};
 use schemas::id::{Namespace, Shard};
 use schemas::problem::Code;
@@ -27,6 +27,8 @@ pub async fn suite(make: &impl AsyncFn() -> Ports) {
     pending_pages(&make().await).await;
     scan_finds_sessions_with_work(&make().await).await;
     scan_skips_what_cannot_move(&make().await).await;
+    the_age_is_of_what_can_move(&make().await).await;
+    what_can_move_is_found_among_many(&make().await).await;
     publication_is_noted(&make().await).await;
     processed_rows_are_forgotten(&make().await).await;
     namespaces_never_mix(&make().await).await;
@@ -339,6 +341,59 @@ async fn scan_skips_what_cannot_move(ports: &Ports) {
         ports.accept(action(ActionType::Resume, &format!("{session}-r"), Some(&session), None)).await;
         assert!(scan().await, "{session}: a resume can");
     }
+}
+
+/// What rightly waits in a session that is paused or in error makes nobody late.
+async fn the_age_is_of_what_can_move(ports: &Ports) {
+    let owner = worker("w1");
+    let stats = async || ports.ledger.stats().await.expect("a read");
+    assert_eq!(stats().await, LedgerStats { pending: 0, oldest_ms: None });
+    for status in [SessionStatus::Paused, SessionStatus::Error] {
+        let session = format!("s-{}", status.as_str());
+        let row = ports.created(&session, &session).await;
+        ports.accept(action(ActionType::Interrupt, &format!("{session}-i"), Some(&session), None)).await;
+        ports.accept(input(&format!("{session}-w"), &session)).await;
+        let epoch = ports.own(row.shard, &owner).await;
+        ports.commit_one(&owner, with_head(next_commit(&row, epoch, 1), |head| head.status = status)).await;
+    }
+    assert_eq!(stats().await, LedgerStats { pending: 6, oldest_ms: None }, "all of it has to wait");
+    ports.pass(5).await;
+    let verdict = ports.accept(action(ActionType::Resume, "r", Some("s-paused"), None)).await;
+    let resume_ms = Some(accepted(&verdict).accepted_at_ms);
+    assert_eq!(stats().await, LedgerStats { pending: 7, oldest_ms: resume_ms }, "a resume does not");
+    ports.pass(5).await;
+    ports.created("free", "free").await;
+    assert_eq!(stats().await, LedgerStats { pending: 8, oldest_ms: resume_ms }, "it is older");
+    // The paused one runs on.
+    ports.step(&owner, &key("s-paused"), 1).await;
+    let oldest = ports.ledger.pending(&key("s-paused"), Lane::Work, 0, 1).await.expect("a read").actions.remove(0);
+    assert_eq!(stats().await, LedgerStats { pending: 8, oldest_ms: Some(oldest.accepted_at_ms) });
+}
+
+/// However many sessions wait rightly, and for longer.
+async fn what_can_move_is_found_among_many(ports: &Ports) {
+    const PAUSED: usize = 300;
+    let owner = worker("w1");
+    let creates = (0..PAUSED).map(|n| create(&format!("c{n}"), &format!("s{n}"), "agent")).collect();
+    ports.ledger.accept(creates).await.expect("accepted");
+    let mut epochs = Vec::new();
+    for shard in 0..super::SHARDS {
+        epochs.push(ports.own(Shard(shard), &owner).await);
+    }
+    let mut commits = Vec::new();
+    for n in 0..PAUSED {
+        let row = ports.row(&key(&format!("s{n}"))).await;
+        let commit = next_commit(&row, epochs[usize::from(row.shard.0)], 1);
+        commits.push(with_head(commit, |head| head.status = SessionStatus::Paused));
+    }
+    let results = ports.commits.commit(&owner, commits).await.expect("a batch");
+    assert!(results.iter().all(|result| matches!(result, CommitResult::Done { .. })), "{results:?}");
+    let pending = PAUSED as u64;
+    assert_eq!(ports.ledger.stats().await.unwrap(), LedgerStats { pending, oldest_ms: None });
+    ports.pass(5).await;
+    let free = ports.accept(create("create-free", "free", "free")).await;
+    let expected = LedgerStats { pending: pending + 1, oldest_ms: Some(accepted(&free).accepted_at_ms) };
+    assert_eq!(ports.ledger.stats().await.unwrap(), expected);
 }
 
 async fn publication_is_noted(ports: &Ports) {

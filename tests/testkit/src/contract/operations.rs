@@ -17,11 +17,13 @@ use super::words::*;
 
 pub async fn suite(make: &impl AsyncFn() -> Ports) {
     claims_are_what_is_due(&make().await).await;
+    what_nobody_claims_waits(&make().await).await;
     two_claimants_never_share(&make().await).await;
     claims_end_and_are_extended(&make().await).await;
     a_claim_lasts_as_its_holder_says(&make().await).await;
     claims_of_a_pool_are_given_back(&make().await).await;
     attempts_are_scheduled_again(&make().await).await;
+    starts_that_were_lost_are_counted_apart(&make().await).await;
     a_result_ends_its_operation_once(&make().await).await;
     results_find_their_session(&make().await).await;
     results_without_an_open_operation_are_refused(&make().await).await;
@@ -29,6 +31,7 @@ pub async fn suite(make: &impl AsyncFn() -> Ports) {
     work_of_an_ended_session_is_cancelled(&make().await).await;
     approvals_expire(&make().await).await;
     work_of_others_is_untaken_after_its_wait(&make().await).await;
+    agents_are_overdue_after_their_time(&make().await).await;
     lists_are_filtered_and_paged(&make().await).await;
     nothing_crosses_a_namespace(&make().await).await;
 }
@@ -75,6 +78,23 @@ async fn claims_are_what_is_due(ports: &Ports) {
     assert_eq!(ids(&their), ["o-their"]);
 }
 
+async fn what_nobody_claims_waits(ports: &Ports) {
+    let owner = with_session(ports).await;
+    let waiting = async || ports.operations.waiting_ms("default").await.expect("an answer");
+    assert_eq!(waiting().await, None);
+    let elsewhere = Operation { pool: "their 'own' pool".to_owned(), ..operation("o-their", "s1") };
+    let later = Operation { due_at_ms: i64::MAX / 2, ..operation("o-later", "s1") };
+    ports.dispatch(&owner, "s1", vec![elsewhere, later, approval("o-person", "s1", 1)]).await;
+    ports.pass(MOMENT_MS).await;
+    assert_eq!(waiting().await, None, "not of other pools, not what is later, not other kinds");
+    ports.dispatch(&owner, "s1", vec![operation("o1", "s1")]).await;
+    ports.pass(MOMENT_MS).await;
+    ports.dispatch(&owner, "s1", vec![operation("o2", "s1")]).await;
+    assert!(waiting().await.is_some_and(|ms| (1..3_600_000).contains(&ms)), "the one that waits longest counts");
+    assert_eq!(claim(ports, "me", 9).await.len(), 2);
+    assert_eq!(waiting().await, None, "somebody has them");
+}
+
 async fn two_claimants_never_share(ports: &Ports) {
     const WORK: usize = 60;
     let owner = with_session(ports).await;
@@ -119,7 +139,7 @@ async fn claims_end_and_are_extended(ports: &Ports) {
     assert!(row.until_ms > again[0].operation.until_ms);
     ports.pass(MOMENT_MS).await;
     assert!(claim(ports, "third", 1).await.is_empty(), "the claim goes on");
-    let ended = Ended::Again { after_ms: 0, error: "mine?".to_owned() };
+    let ended = Ended::Again { after_ms: 0, error: "mine?".to_owned(), lost: true };
     let ending = ports.operations.end(&namespace, &id, Some("first"), ended).await.expect("a write");
     assert!(matches!(ending, Ending::NotOpen), "{ending:?}");
     assert!(!ports.operations.extend(&namespace, &operation_id("none"), "second", 1).await.expect("a write"));
@@ -168,7 +188,7 @@ async fn attempts_are_scheduled_again(ports: &Ports) {
     let claimed = claim(ports, "me", 1).await.remove(0).operation;
     let (namespace, id) = (Namespace::default_ns(), operation_id("o1"));
     let again = async |after_ms, error: &str| {
-        let ended = Ended::Again { after_ms, error: error.to_owned() };
+        let ended = Ended::Again { after_ms, error: error.to_owned(), lost: false };
         ports.operations.end(&namespace, &id, Some("me"), ended).await.expect("a write")
     };
     assert!(matches!(again(3_600_000, "no \"luck\"\n π").await, Ending::Scheduled));
@@ -182,11 +202,46 @@ async fn attempts_are_scheduled_again(ports: &Ports) {
     assert!(claim(ports, "me", 1).await.is_empty(), "not yet");
     assert!(matches!(again(0, "twice").await, Ending::NotOpen), "it is not claimed any more");
     // Nobody in particular may say so as well: an operator, say.
-    let ended = Ended::Again { after_ms: 0, error: "now".to_owned() };
+    let ended = Ended::Again { after_ms: 0, error: "now".to_owned(), lost: false };
     let ending = ports.operations.end(&namespace, &id, None, ended).await.expect("a write");
     assert!(matches!(ending, Ending::Scheduled));
     let claimed = claim(ports, "me", 1).await;
     assert_eq!((claimed[0].operation.attempt, claimed[0].operation.state), (2, OperationState::Pending));
+}
+
+/// What was handed back, or has lost its holder, has not failed.
+async fn starts_that_were_lost_are_counted_apart(ports: &Ports) {
+    let owner = with_session(ports).await;
+    let short = Operation { timeout_ms: 1, ..operation("o1", "s1") };
+    ports.dispatch(&owner, "s1", vec![short]).await;
+    let (namespace, id) = (Namespace::default_ns(), operation_id("o1"));
+    let again = async |claimant, lost| {
+        let ended = Ended::Again { after_ms: 0, error: "once more".to_owned(), lost };
+        ports.operations.end(&namespace, &id, Some(claimant), ended).await.expect("a write")
+    };
+    let stored = async || {
+        let row = ports.work("o1").await.operation;
+        (row.attempt, row.lost)
+    };
+    let started = async || {
+        let claimed = claim(ports, "me", 1).await.remove(0).operation;
+        assert_eq!((claimed.attempt, claimed.lost), stored().await, "what is claimed is what is stored");
+        (claimed.attempt, claimed.lost)
+    };
+    assert_eq!(started().await, (1, 0));
+    assert!(matches!(again("me", false).await, Ending::Scheduled));
+    assert_eq!(started().await, (2, 0), "it failed");
+    assert!(matches!(again("other", true).await, Ending::NotOpen));
+    assert_eq!(stored().await, (2, 0), "it is not theirs");
+    assert!(matches!(again("me", true).await, Ending::Scheduled));
+    assert_eq!(stored().await, (2, 1), "it was handed back");
+    assert_eq!(started().await, (3, 1), "which counts once");
+    ports.pass(MOMENT_MS).await;
+    assert_eq!(started().await, (4, 2), "its claim has ended");
+    assert_eq!(ports.operations.release("default").await.expect("a write"), 1);
+    assert_eq!(started().await, (5, 3), "its holder is gone");
+    assert!(matches!(again("me", false).await, Ending::Scheduled));
+    assert_eq!(stored().await, (5, 3));
 }
 
 fn settled(state: OperationState, action: NewAction) -> Ended {
@@ -375,6 +430,31 @@ async fn work_of_others_is_untaken_after_its_wait(ports: &Ports) {
     assert!(!ids(&untaken(9).await).contains(&"late"));
 }
 
+async fn agents_are_overdue_after_their_time(ports: &Ports) {
+    let owner = with_session(ports).await;
+    let called = |id: &str, timeout_ms| Operation {
+        kind: OperationKind::Agent,
+        pool: String::new(),
+        timeout_ms,
+        ..operation(id, "s1")
+    };
+    let overdue = async |limit| ports.operations.overdue(limit).await.expect("a read");
+    let (untimed, task) = (called("untimed", 0), Operation { timeout_ms: 1, ..operation("task", "s1") });
+    ports.dispatch(&owner, "s1", vec![called("late", 2), approval("asked", "s1", 1), untimed, task]).await;
+    ports.dispatch(&owner, "s1", vec![called("answered", 1), called("early", 1), called("waits", 3_600_000)]).await;
+    let waiting = ports.work("waits").await.operation;
+    assert_eq!(waiting.until_ms, Some(waiting.created_at_ms + 3_600_000));
+    accepted(&ports.accept(tool_result("r1", "answered", None)).await);
+    ports.pass(MOMENT_MS).await;
+    let found = overdue(9).await;
+    assert!(found.is_sorted_by_key(|row| domain::talk::deadline(&row.operation)), "oldest first: {found:?}");
+    assert_eq!(ids(&found).into_iter().collect::<BTreeSet<_>>(), BTreeSet::from(["early", "late"]));
+    assert_eq!(overdue(1).await, found[..1]);
+    let ended = settled(OperationState::Failed, tool_result("r2", "late", None));
+    ports.operations.end(&Namespace::default_ns(), &operation_id("late"), None, ended).await.expect("a write");
+    assert_eq!(ids(&overdue(9).await), ["early"]);
+}
+
 async fn lists_are_filtered_and_paged(ports: &Ports) {
     let owner = with_session(ports).await;
     ports.talker("s2", "c2").await;
@@ -419,7 +499,7 @@ async fn nothing_crosses_a_namespace(ports: &Ports) {
     assert!(ports.operations.operations(&elsewhere).await.unwrap().is_empty());
     assert!(ports.operations.operation(&other, &operation_id("o1")).await.unwrap().is_none());
     assert!(!ports.operations.extend(&other, &operation_id("o1"), "me", 1).await.unwrap());
-    let again = Ended::Again { after_ms: 0, error: "no".to_owned() };
+    let again = Ended::Again { after_ms: 0, error: "no".to_owned(), lost: true };
     let ending = ports.operations.end(&other, &operation_id("o1"), None, again).await.unwrap();
     assert!(matches!(ending, Ending::NotOpen));
     let result = in_namespace("other", tool_result("r1", "o1", None));

@@ -148,6 +148,7 @@ pub fn operation(id: &str, session: &str) -> Operation {
         approval: None,
         effect_class: EffectClass::Idempotent,
         attempt: 0,
+        lost: 0,
         max_attempts: 3,
         backoff_ms: 1_000,
         timeout_ms: 3_600_000,

@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 use domain::failure::Failure;
-use domain::ports::{Lease, Leases, ShardInfo, TokenRow, Tokens, WorkerInfo};
+use domain::ports::{Heard, Lease, Leases, RoleInfo, ShardInfo, TokenRow, Tokens, WorkerInfo};
 use schemas::id::{Epoch, Shard, WorkerId};
 
 use super::{Port, Unreliable};
@@ -13,7 +13,7 @@ impl<P: Leases + ?Sized> Leases for Unreliable<P> {
         self.faults.call(Port::Leases, "leases.shard_count", self.inner.shard_count()).await
     }
 
-    async fn heartbeat(&self, info: &WorkerInfo) -> Result<bool, Failure> {
+    async fn heartbeat(&self, info: &WorkerInfo) -> Result<Heard, Failure> {
         self.faults.call(Port::Leases, "leases.heartbeat", self.inner.heartbeat(info)).await
     }
 
@@ -47,6 +47,10 @@ impl<P: Leases + ?Sized> Leases for Unreliable<P> {
 
     async fn release_role(&self, role: &str, worker: &WorkerId) -> Result<(), Failure> {
         self.faults.call(Port::Leases, "leases.release_role", self.inner.release_role(role, worker)).await
+    }
+
+    async fn roles(&self) -> Result<Vec<RoleInfo>, Failure> {
+        self.faults.call(Port::Leases, "leases.roles", self.inner.roles()).await
     }
 
     async fn release_all(&self) -> Result<(), Failure> {

@@ -5,6 +5,7 @@ use lapin::{Error, ErrorKind};
 
 /// Reply codes of AMQP 0-9-1.
 const ACCESS_REFUSED: u16 = 403;
+const NOT_FOUND: u16 = 404;
 const PRECONDITION_FAILED: u16 = 406;
 
 /// A call that did not happen.
@@ -41,6 +42,13 @@ pub(super) fn declaring(name: &str, error: &Error) -> Failure {
     }
 }
 
+/// Whether there is no such queue or exchange. One that is on a node that is down is not found, either,
+/// and only the text says which.
+pub(super) fn is_absent(error: &Error) -> bool {
+    let names_none = |said: &str| ["no queue ", "no exchange "].iter().any(|text| said.contains(text));
+    reply(error).is_some_and(|(code, said)| code == NOT_FOUND && names_none(said))
+}
+
 /// Reply code and text, if the broker said no.
 fn reply(error: &Error) -> Option<(u16, &str)> {
     match error.kind() {
@@ -73,5 +81,13 @@ mod tests {
         let refused = declaring("stepfleet.dead", &refusal(403, "access refused for user 'x'"));
         assert!(!refused.retriable && refused.message.contains("configure, write and read"), "{refused}");
         assert!(failure("cannot consume", &refusal(320, "closing")).retriable);
+    }
+
+    #[test]
+    fn what_is_on_a_node_that_is_down_is_not_absent() {
+        assert!(is_absent(&refusal(404, "NOT_FOUND - no queue 'stepfleet.dead' in vhost '/'")));
+        assert!(is_absent(&refusal(404, "NOT_FOUND - no exchange 'stepfleet.events' in vhost '/'")));
+        assert!(!is_absent(&refusal(404, "NOT_FOUND - home node 'rabbit@b' of durable queue 'q' is down")));
+        assert!(!is_absent(&refusal(406, "PRECONDITION_FAILED - there is no queue like that")));
     }
 }

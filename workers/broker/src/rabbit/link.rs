@@ -16,7 +16,7 @@ use super::{backoff, fault};
 const CONNECT_MAX: Duration = Duration::from_secs(10);
 /// How often the state is looked at besides the events.
 const LOOK: Duration = Duration::from_millis(500);
-const CLOSE_MAX: Duration = Duration::from_secs(1);
+pub(super) const CLOSE_MAX: Duration = Duration::from_secs(1);
 
 /// A connection that is up. Its holders watch the weather and drop it when it is lost.
 pub(super) struct Up {
@@ -115,7 +115,8 @@ async fn serve(connection: Connection, state: &watch::Sender<State>) -> String {
     lost
 }
 
-async fn connect(settings: &Settings, role: &str) -> Result<Connection, Failure> {
+/// One connection, which its holder closes.
+pub(super) async fn connect(settings: &Settings, role: &str) -> Result<Connection, Failure> {
     let properties =
         ConnectionProperties::default().with_connection_name(format!("stepfleet {} {role}", std::process::id()).into());
     let runtime = lapin::runtime::default_runtime().map_err(|error| fault::failure("no runtime", &error))?;

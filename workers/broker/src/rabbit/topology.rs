@@ -23,16 +23,31 @@ const LENGTH_MAX: i64 = 1_000_000;
 const DEAD_LENGTH_MAX: i64 = 1_000_000;
 
 pub(super) async fn declare_all(channel: &Channel, shards: u16) -> Result<(), Failure> {
-    exchange(channel, EXCHANGE_ACTIONS, ExchangeKind::Direct).await?;
-    events(channel).await?;
-    queue(channel, QUEUE_DEAD, dead_arguments()).await?;
-    ingress(channel).await?;
-    for shard in 0..shards {
-        for lane in Lane::ALL {
-            shard_lane(channel, Shard(shard), lane).await?;
+    for (name, kind) in exchanges() {
+        exchange(channel, name, kind).await?;
+    }
+    for (name, arguments) in queues(shards) {
+        queue(channel, &name, arguments).await?;
+        // The broker brings dead letters to their queue by its name.
+        if name != QUEUE_DEAD {
+            bind(channel, &name).await?;
         }
     }
     Ok(())
+}
+
+/// The exchanges of a fleet.
+pub(super) fn exchanges() -> [(&'static str, ExchangeKind); 2] {
+    [(EXCHANGE_ACTIONS, ExchangeKind::Direct), (EXCHANGE_EVENTS, ExchangeKind::Topic)]
+}
+
+/// The queues of a fleet with so many shards, and their arguments.
+pub(super) fn queues(shards: u16) -> Vec<(String, FieldTable)> {
+    let mut queues = vec![(QUEUE_DEAD.to_owned(), dead_arguments()), (QUEUE_INGRESS.to_owned(), arguments())];
+    for shard in 0..shards {
+        queues.extend(Lane::ALL.map(|lane| (shard_queue(Shard(shard), lane), lane_arguments())));
+    }
+    queues
 }
 
 pub(super) async fn events(channel: &Channel) -> Result<(), Failure> {
@@ -51,10 +66,15 @@ pub(super) async fn tasks(channel: &Channel, name: &str) -> Result<(), Failure> 
 
 pub(super) async fn shard_lane(channel: &Channel, shard: Shard, lane: Lane) -> Result<(), Failure> {
     let name = shard_queue(shard, lane);
+    queue(channel, &name, lane_arguments()).await?;
+    bind(channel, &name).await
+}
+
+/// Of the queues of a shard.
+fn lane_arguments() -> FieldTable {
     let mut arguments = arguments();
     arguments.insert("x-single-active-consumer".into(), AMQPValue::Boolean(true));
-    queue(channel, &name, arguments).await?;
-    bind(channel, &name).await
+    arguments
 }
 
 /// Of the queues that are consumed. What dies goes to the dead letters, and is not dropped here
@@ -85,13 +105,33 @@ fn quorum(delivery_limit: i64, length_max: i64) -> FieldTable {
     arguments
 }
 
-async fn exchange(channel: &Channel, name: &str, kind: ExchangeKind) -> Result<(), Failure> {
+/// Whether there is such an exchange. The broker ends the channel if there is none.
+pub(super) async fn has_exchange(channel: &Channel, name: &str, kind: ExchangeKind) -> Result<bool, Failure> {
+    let options = ExchangeDeclareOptions { passive: true, ..ExchangeDeclareOptions::default() };
+    match channel.exchange_declare(name.into(), kind, options, FieldTable::default()).await {
+        Ok(()) => Ok(true),
+        Err(error) if fault::is_absent(&error) => Ok(false),
+        Err(error) => Err(fault::failure(&format!("cannot look at {name}"), &error)),
+    }
+}
+
+/// The messages that wait in a queue; `None`: there is no such queue, and the broker has ended the channel.
+pub(super) async fn waiting(channel: &Channel, name: &str) -> Result<Option<u32>, Failure> {
+    let options = QueueDeclareOptions { passive: true, ..QueueDeclareOptions::default() };
+    match channel.queue_declare(name.into(), options, FieldTable::default()).await {
+        Ok(queue) => Ok(Some(queue.message_count())),
+        Err(error) if fault::is_absent(&error) => Ok(None),
+        Err(error) => Err(fault::failure(&format!("cannot look at {name}"), &error)),
+    }
+}
+
+pub(super) async fn exchange(channel: &Channel, name: &str, kind: ExchangeKind) -> Result<(), Failure> {
     let options = ExchangeDeclareOptions { durable: true, ..ExchangeDeclareOptions::default() };
     let declared = channel.exchange_declare(name.into(), kind, options, FieldTable::default()).await;
     declared.map_err(|error| fault::declaring(name, &error))
 }
 
-async fn queue(channel: &Channel, name: &str, arguments: FieldTable) -> Result<(), Failure> {
+pub(super) async fn queue(channel: &Channel, name: &str, arguments: FieldTable) -> Result<(), Failure> {
     let options = QueueDeclareOptions { durable: true, ..QueueDeclareOptions::default() };
     let declared = channel.queue_declare(name.into(), options, arguments).await;
     declared.map(drop).map_err(|error| fault::declaring(name, &error))

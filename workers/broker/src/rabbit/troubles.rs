@@ -1,19 +1,19 @@
 //! What is wrong at present, so that each trouble is logged when it begins and when it ends.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use domain::failure::Failure;
 
-/// Cheap to clone; clones share what they know. One entry per queue at most.
+/// Cheap to clone; clones share what they know. One entry per queue at most: whether a person must mend it.
 #[derive(Clone, Default)]
-pub(super) struct Troubles(Arc<Mutex<HashMap<String, String>>>);
+pub(super) struct Troubles(Arc<Mutex<HashMap<String, bool>>>);
 
 impl Troubles {
     /// Logs a trouble that is new.
     pub fn note(&self, place: &str, failure: &Failure) {
-        let before = self.lock().insert(place.to_owned(), failure.message.clone());
-        if before.as_deref() == Some(failure.message.as_str()) {
+        if !self.is_news(place, failure) {
             return;
         }
         if failure.retriable {
@@ -23,13 +23,43 @@ impl Troubles {
         }
     }
 
+    /// Another text is no other trouble; that a person must mend it is news, once.
+    fn is_news(&self, place: &str, failure: &Failure) -> bool {
+        let must_mend = !failure.retriable;
+        match self.lock().entry(place.to_owned()) {
+            Entry::Vacant(new) => {
+                new.insert(must_mend);
+                true
+            }
+            Entry::Occupied(mut known) => must_mend && !std::mem::replace(known.get_mut(), true),
+        }
+    }
+
     pub fn clear(&self, place: &str) {
         if self.lock().remove(place).is_some() {
             tracing::info!(place, "the trouble with the broker is over");
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<String, String>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<String, bool>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn another_text_is_no_other_trouble() {
+        let troubles = Troubles::default();
+        let lines = |place: &str, failure: fn(String) -> Failure| {
+            (0..20).filter(|n| troubles.is_news(place, &failure(format!("error {n}")))).count()
+        };
+        assert_eq!((lines("one", Failure::unavailable), lines("two", Failure::unavailable)), (1, 1));
+        assert_eq!(lines("one", Failure::internal), 1, "that a person must mend it is news, once");
+        assert_eq!(lines("one", Failure::unavailable), 0);
+        troubles.clear("one");
+        assert_eq!((lines("one", Failure::unavailable), lines("two", Failure::unavailable)), (1, 0));
     }
 }

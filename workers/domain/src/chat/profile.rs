@@ -8,8 +8,8 @@ use super::usage::Prices;
 /// A model profile as a value: what a persona points to (SPEC 4.7).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ModelProfile {
-    /// `anthropic`, `openai`, `openai_responses`, `gemini` or `scripted`, or the name of a profile
-    /// of the configuration, whose address and key are then used. A profile that is data of users
+    /// `anthropic`, `openai`, `openai_responses`, `gemini` or `scripted`, `default` for the fleet's own
+    /// default, or the name of a profile of the configuration, whose address and key are then used. A profile that is data of users
     /// names no address and no key: they would get an operator's key sent to them.
     pub provider: String,
     #[serde(alias = "model_id")]

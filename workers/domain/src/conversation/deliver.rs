@@ -83,14 +83,15 @@ fn mode(post: &NewPost, how: &Standing) -> Busy {
 fn action(post: &NewPost, to: &Addressee, how: &Standing) -> NewAction {
     let (ns, conversation, message) = (&post.namespace, &post.conversation_id, &post.message.message_id);
     let way = if how.is_busy { mode(post, how) } else { Busy::Enqueue };
+    let turn = ids::turn(ns, conversation, message, &to.session_id);
+    // The turns it is for may have ended by then: it starts this one.
+    let instead = how.takes_input.then_some(&turn);
     let (kind, payload) = match way {
-        Busy::Steer => (ActionType::Interrupt, guidance(post, false)),
-        Busy::Interrupt => (ActionType::Interrupt, guidance(post, true)),
-        Busy::Enqueue | Busy::Reject if how.takes_input => {
-            (ActionType::Input, input(post, &ids::turn(ns, conversation, message, &to.session_id)))
-        }
+        Busy::Steer => (ActionType::Interrupt, guidance(post, instead, false)),
+        Busy::Interrupt => (ActionType::Interrupt, guidance(post, instead, true)),
+        Busy::Enqueue | Busy::Reject if how.takes_input => (ActionType::Input, input(post, &turn)),
         // Its agent has no turns: the message is something to think of at the next step.
-        Busy::Enqueue | Busy::Reject => (ActionType::Interrupt, guidance(post, false)),
+        Busy::Enqueue | Busy::Reject => (ActionType::Interrupt, guidance(post, None, false)),
     };
     NewAction {
         namespace: ns.clone(),
@@ -123,11 +124,19 @@ fn input(post: &NewPost, turn: &TurnId) -> Value {
     Value::Object(payload)
 }
 
-fn guidance(post: &NewPost, now: bool) -> Value {
+/// `turn` is what the message starts if no turn can take it any more; `converse` reads it.
+fn guidance(post: &NewPost, turn: Option<&TurnId>, now: bool) -> Value {
     let message = &post.message;
     let mut guidance = json!({"note": message.text.as_deref().unwrap_or_default(), "message_id": message.message_id});
     if let Some(content) = &message.content {
         guidance["content"] = content.clone();
+    }
+    if let Some(turn) = turn {
+        let mut as_turn = json!({"turn_id": turn, "user_id": message.user_id, "at_ms": post.record.at_ms});
+        if let Some(replied_to) = &message.reply_to_message_id {
+            as_turn["reply_to_message_id"] = json!(replied_to);
+        }
+        guidance["as_turn"] = as_turn;
     }
     match now {
         true => json!({"guidance": guidance, "mode": MODE_NOW}),

@@ -4,10 +4,15 @@ use schemas::conversation::{
     ConversationFrame, EventFrame, FRAME_VERSION, FrameBody, LogKind, LogRow, Message, MessageFrame, NoteFrame,
     RetractFrame, SummaryFrame, TokenFrame, TokenKind, ToolCallFrame, ToolResultFrame,
 };
-use schemas::id::{ConversationId, MessageId, TurnId};
+use schemas::id::{ConversationId, Epoch, MessageId, TurnId};
 
 use crate::chat::ChatDelta;
+use crate::retry::MODEL;
 use crate::time::rfc3339;
+
+/// Numbers that each owner of a shard has for its attempts at a reply.
+const ATTEMPTS_MAX: u32 = 64;
+const _: () = assert!(MODEL.attempts < ATTEMPTS_MAX);
 
 /// A frame that has no place in the log.
 pub fn ephemeral(conversation: &ConversationId, body: FrameBody) -> ConversationFrame {
@@ -41,6 +46,14 @@ pub fn committed(conversation: &ConversationId, row: &LogRow) -> Option<Conversa
     };
     let (offset, at) = (Some(row.offset), Some(rfc3339(record.at_ms)));
     Some(ConversationFrame { v: FRAME_VERSION, conversation_id: conversation.clone(), offset, at, body })
+}
+
+/// The number under which listeners are told of the `made`th attempt (from 1) at a reply. A reply that was
+/// not recorded is asked for anew by the shard's next owner, who knows nothing of what was told: so all
+/// numbers of an owner are above those of the owners before.
+pub fn attempt(epoch: Epoch, made: u32) -> u32 {
+    let owner = u32::try_from(epoch.0.max(0)).unwrap_or(u32::MAX).min(u32::MAX / ATTEMPTS_MAX);
+    owner * ATTEMPTS_MAX + made.min(ATTEMPTS_MAX - 1)
 }
 
 /// The frame of a piece of a reply; `None` if it says nothing.

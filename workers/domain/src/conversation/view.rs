@@ -5,7 +5,9 @@ use schemas::conversation::{
     TurnView,
 };
 
+use super::approval;
 use crate::time::rfc3339;
+use crate::tool;
 
 /// What is told as the status: `waiting` is active with open turns none of which can run (SPEC K-06).
 pub fn status(stored: ConversationStatus, active: &[Turn]) -> ConversationStatus {
@@ -41,5 +43,10 @@ pub fn turn(row: &Turn) -> TurnView {
 }
 
 pub fn operation(row: &Operation) -> OperationView {
-    OperationView { created_at: rfc3339(row.created_at_ms), until: row.until_ms.map(rfc3339), operation: row.clone() }
+    OperationView {
+        question: approval::question(row),
+        created_at: rfc3339(row.created_at_ms),
+        until: row.until_ms.map(rfc3339),
+        operation: Operation { request: tool::without_toolbox(&row.request), ..row.clone() },
+    }
 }

@@ -2,19 +2,26 @@
 //! answers the caller; one that is looped in joins the conversation and stays.
 
 use schemas::action::ActionType;
-use schemas::conversation::Caller;
+use schemas::conversation::{Caller, TurnUsage};
 use schemas::definition::InvocationMode;
 use schemas::id::{AgentId, ConversationId, OperationId, SessionId, TurnId};
 use schemas::json::Json;
+use schemas::limits::AGENT_MS_DEFAULT;
 use schemas::session::{NewSession, SessionSpec};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
+use super::apply::Applying;
+use super::budget::Left;
 use super::ids;
 use super::settings::DEPTH_MAX;
+use super::state::ReplyTo;
 use crate::action::MODE_NOW;
 use crate::chat::{ToolError, ToolErrorCode, ToolResult};
 use crate::moniker::{FollowUp, SpawnedSession};
+
+/// Field of guidance that is for no model: what a called agent has used.
+const SPENT: &str = "spent";
 
 /// A call of another agent, ready to be made.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -27,6 +34,13 @@ pub struct AgentCall {
     /// Nothing else crosses from the caller (SPEC W-INV-06).
     pub input: Value,
     pub is_async: bool,
+    /// How long it has to answer.
+    #[serde(default = "usual_ms")]
+    pub timeout_ms: u64,
+}
+
+fn usual_ms() -> u64 {
+    AGENT_MS_DEFAULT
 }
 
 /// Who calls.
@@ -72,13 +86,16 @@ pub(super) fn refusal(call: &AgentCall, from: &From<'_>) -> Option<ToolResult> {
     None
 }
 
-/// The actions that make the call: a session, and its input.
-pub(super) fn actions(call: &AgentCall, from: &From<'_>) -> Vec<FollowUp> {
+/// The actions that make the call: a session, and its input. A delegate may use what its caller has left.
+pub(super) fn actions(call: &AgentCall, from: &From<'_>, left: Left) -> Vec<FollowUp> {
     let child = call.child();
     let delegate = call.mode == InvocationMode::Delegate;
     let conversation =
         if delegate { ids::conversation_id(call.operation_id.as_str(), "c") } else { from.conversation.clone() };
-    let config = json!({ "single_turn": delegate, "depth": from.depth + 1 });
+    let mut config = json!({ "single_turn": delegate, "depth": from.depth + 1 });
+    if delegate {
+        left.bound(&mut config);
+    }
     let spec = SessionSpec {
         moniker: "converse".to_owned(),
         task: None,
@@ -144,11 +161,14 @@ pub(super) fn joined(call: &AgentCall) -> ToolResult {
     ToolResult::ok(call.call_id.clone(), result)
 }
 
-/// The end of a delegated turn, as its caller gets it (SPEC W-INV-08).
-pub(super) fn answer(to: &super::state::ReplyTo, outcome: Result<Value, ToolError>) -> FollowUp {
+/// The end of a delegated turn, as its caller gets it (SPEC W-INV-08). However it ends, what it used is told.
+pub(super) fn answer(to: &ReplyTo, outcome: Result<Value, ToolError>, used: TurnUsage) -> FollowUp {
     let (mut payload, success) = match outcome {
-        Ok(result) => (json!({ "result": result }), true),
-        Err(error) => (json!({ "error": error }), false),
+        Ok(mut result) => {
+            result["usage"] = json!(used);
+            (json!({ "result": result }), true)
+        }
+        Err(error) => (json!({ "error": error, "usage": used }), false),
     };
     payload["operation_id"] = json!(to.operation_id);
     payload["success"] = success.into();
@@ -166,7 +186,53 @@ pub(super) fn answer(to: &super::state::ReplyTo, outcome: Result<Value, ToolErro
 pub fn unanswered(input: &Value, problem: &str) -> Option<FollowUp> {
     let to = super::start::reply_to(input)?;
     let message = format!("The called agent did not take its input: {problem}");
-    Some(answer(&to, Err(ToolError { code: ToolErrorCode::ExecutionFailed, message, retriable: true })))
+    let error = ToolError { code: ToolErrorCode::ExecutionFailed, message, retriable: true };
+    Some(answer(&to, Err(error), TurnUsage::default()))
+}
+
+/// What a session has used that ends before its turn does. Its caller may have ended it, and takes no answer then.
+pub(super) fn spent(to: &ReplyTo, used: TurnUsage) -> FollowUp {
+    let spent = json!({"operation_id": to.operation_id, "usage": used});
+    FollowUp {
+        action_id: ids::action_id(to.operation_id.as_str(), SPENT),
+        kind: ActionType::Interrupt,
+        session_id: to.session_id.clone(),
+        agent_id: None,
+        payload: Json::of(&json!({"guidance": { SPENT: spent }})),
+        session: None,
+    }
+}
+
+/// Whether guidance only tells what a called agent has used. It counts if its answer did not.
+pub(super) fn told_spent(step: &mut Applying, guidance: &Value) -> bool {
+    let Some(spent) = guidance.get(SPENT) else { return false };
+    let Some(operation) = operation_of(spent) else { return false };
+    step.state.spend_stopped(&operation, usage_in(spent));
+    true
+}
+
+/// An answer to a call that was ended when it was on its way: only what it says of its usage counts.
+pub(super) fn counted_late(step: &mut Applying, payload: &Value) -> bool {
+    let used = usage_of(payload);
+    let operation = operation_of(payload).filter(|_| used != TurnUsage::default());
+    operation.is_some_and(|operation| step.state.spend_stopped(&operation, used))
+}
+
+fn operation_of(named: &Value) -> Option<OperationId> {
+    OperationId::parse(named.get("operation_id")?.as_str()?).ok()
+}
+
+/// The cost of a called agent adds up to its caller's. It is within a result, and beside an error.
+pub(super) fn usage_of(payload: &Value) -> TurnUsage {
+    let is_error = payload.get("error").is_some_and(|error| !error.is_null());
+    if is_error { usage_in(payload) } else { payload.get("result").map(usage_in).unwrap_or_default() }
+}
+
+fn usage_in(value: &Value) -> TurnUsage {
+    let used = value.get("usage").and_then(|used| serde_json::from_value(used.clone()).ok());
+    let used: TurnUsage = used.unwrap_or_default();
+    // What others say takes nothing back.
+    TurnUsage { cost: used.cost.max(0.0), ..used }
 }
 
 /// Ends the turn of an agent that was looped in, and that stays, when the turn that asked is cancelled.
@@ -188,7 +254,7 @@ pub(super) fn stop(operation: &OperationId, child: &SessionId) -> FollowUp {
         kind: ActionType::Destroy,
         session_id: child.clone(),
         agent_id: None,
-        payload: Json::of(&json!({"reason": "the turn that asked for it has ended"})),
+        payload: Json::of(&json!({"reason": "its caller does not wait for it any more"})),
         session: None,
     }
 }

@@ -9,7 +9,6 @@ use serde_json::{Value, json};
 use super::apply::Applying;
 use super::decision::TurnDecision;
 use super::ids;
-use super::moniker;
 use super::open::Calls;
 use super::reply;
 use super::state::Stage;
@@ -149,10 +148,7 @@ pub(super) fn called(step: &mut Applying, turn: &TurnId, record: &ProviderCallRe
     if let Some(usage) = &record.usage {
         (used.input_tokens, used.output_tokens) = (usage.input_tokens, usage.output_tokens);
     }
-    moniker::add(&mut step.state.used, used);
-    if let Some(lane) = step.state.lane_mut(turn) {
-        moniker::add(&mut lane.turn.usage, used);
-    }
+    step.state.spend(turn, used);
 }
 
 /// Rounds and issues of the lane.

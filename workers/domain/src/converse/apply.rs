@@ -2,7 +2,7 @@
 
 use schemas::conversation::{
     Caller, LogKind, LogRecord, Message, Operation, OperationKind, OperationState, Turn, TurnError, TurnPhase,
-    TurnStatus,
+    TurnStatus, TurnUsage,
 };
 use schemas::definition::{EffectClass, InvocationMode};
 use schemas::id::{AgentId, ConversationId, OperationId, SessionId, TurnId};
@@ -11,6 +11,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::agents::{self, AgentCall};
+use super::budget;
 use super::decision::TurnDecision;
 use super::ids;
 use super::state::{Joined, Lane, Open, Stage, TalkState};
@@ -20,6 +21,8 @@ use crate::moniker::Emits;
 
 /// Turns that are worked on at a time; others are queued.
 pub(super) const LANES_MAX: usize = 16;
+/// Why a turn fails whose session ends before it.
+pub(super) const SESSION_ENDED: &str = "session_ended";
 /// Agents that were looped in and are told of pauses: the newest.
 const JOINED_MAX: usize = 256;
 
@@ -184,7 +187,8 @@ impl Applying {
             turn: turn_id,
             depth: self.depth,
         };
-        let actions = agents::actions(call, &from);
+        let left = self.state.lane(turn_id).map(|lane| budget::left(lane, &self.state)).unwrap_or_default();
+        let actions = agents::actions(call, &from, left);
         self.emits.follow_ups.extend(actions);
         if call.mode == InvocationMode::LoopIn {
             self.state.joined.push(Joined {
@@ -200,6 +204,7 @@ impl Applying {
         operation.tool_call_id.clone_from(&call.call_id);
         operation.tool.clone_from(&call.tool);
         operation.is_async = call.is_async;
+        operation.timeout_ms = call.timeout_ms;
         operation.request = agents::request(call);
         let mut open = open_of(&operation, call.is_async);
         open.child = Some(call.child());
@@ -240,9 +245,9 @@ impl Applying {
             let outcome = if declined {
                 Err(ToolError { code: ToolErrorCode::AgentDeclined, message: text, retriable: false })
             } else {
-                Ok(json!({"text": text, "usage": usage}))
+                Ok(json!({ "text": text }))
             };
-            self.emits.follow_ups.push(agents::answer(&to, outcome));
+            self.emits.follow_ups.push(agents::answer(&to, outcome, usage));
         }
     }
 
@@ -260,6 +265,9 @@ impl Applying {
             self.emits.talk.operations.push(operation);
             self.emits.follow_ups.extend(open.child.as_ref().map(|child| agents::stop(&open.operation_id, child)));
         }
+        for open in lane.open.iter().filter(|open| open.child.is_some()) {
+            self.state.note_stopped(turn_id, &open.operation_id);
+        }
         if cancelled {
             let joined = self.state.joined.iter().filter(|joined| joined.by == *turn_id);
             self.emits.follow_ups.extend(joined.map(agents::cancel));
@@ -270,12 +278,16 @@ impl Applying {
         lane.turn.error = Some(error.clone());
         lane.turn.pending_operations = 0;
         lane.turn.completed_at_ms = Some(0);
+        let used = lane.turn.usage;
         self.emits.talk.turns.push(lane.turn);
         self.event(turn_id, ids::TURN_FAILED, json!({"error": error, "cancelled": cancelled}));
         if let Some(to) = lane.reply_to {
             let message = format!("Turn failed during execution: {}", error.message);
             let failure = ToolError { code: ToolErrorCode::ExecutionFailed, message, retriable: !cancelled };
-            self.emits.follow_ups.push(agents::answer(&to, Err(failure)));
+            self.emits.follow_ups.push(agents::answer(&to, Err(failure), used));
+            if error.code == SESSION_ENDED && used != TurnUsage::default() {
+                self.emits.follow_ups.push(agents::spent(&to, used));
+            }
         }
     }
 
@@ -330,6 +342,7 @@ pub(super) fn stub(turn: &TurnId, id: &OperationId, kind: OperationKind, state: 
         approval: None,
         effect_class: EffectClass::AtMostOnce,
         attempt: 0,
+        lost: 0,
         max_attempts: 1,
         backoff_ms: 0,
         timeout_ms: 0,

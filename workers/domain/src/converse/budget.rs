@@ -3,17 +3,19 @@
 
 use schemas::conversation::{ApprovalRequest, OperationKind, OperationState, TurnError, TurnPhase, TurnUsage};
 use schemas::definition::{Budgets, NamespaceBudget};
-use schemas::id::TurnId;
+use schemas::id::{AgentId, TurnId};
 use schemas::json::Json;
 use serde::{Deserialize, Serialize};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::apply::{Applying, stub};
+use super::asking;
 use super::decision::TurnDecision;
 use super::ids;
 use super::open::question;
+use super::settings::LEFT_MAX;
 use super::state::{Approved, Lane, Open, Stage, TalkState};
-use crate::spending::Spent;
+use crate::spending::{NANOS, Spent};
 
 /// How long a person has to allow more than a budget.
 pub(super) const ASKS_MS: u64 = 24 * 3_600 * 1_000;
@@ -36,6 +38,9 @@ pub struct Over {
     pub what: String,
     pub used: f64,
     pub limit: f64,
+    /// What a yes allows besides.
+    #[serde(default)]
+    pub more: f64,
 }
 
 /// A bound on the time since something, in seconds; whoever has a clock checks it.
@@ -59,7 +64,7 @@ impl Checks {
     pub fn over(&self, now_ms: i64, budget: Option<(&NamespaceBudget, &Spent)>) -> Option<Over> {
         let seconds = |span: &Span| now_ms.saturating_sub(span.since_ms).max(0) as f64 / 1_000.0;
         let late = self.spans.iter().find(|span| seconds(span) >= span.max_seconds as f64);
-        let late = late.map(|span| over(span.scope, "seconds", seconds(span), span.max_seconds as f64));
+        let late = late.map(|span| over(span.scope, "seconds", seconds(span), span.max_seconds as f64, 1.0));
         late.or_else(|| {
             let (budget, spent) = budget?;
             let bounds = [
@@ -72,15 +77,17 @@ impl Checks {
     }
 }
 
-fn over(scope: Scope, what: &str, used: f64, limit: f64) -> Over {
-    Over { scope, what: what.to_owned(), used, limit }
+/// `times` over, `max` is allowed already.
+fn over(scope: Scope, what: &str, used: f64, max: f64, times: f64) -> Over {
+    Over { scope, what: what.to_owned(), used, limit: max * times, more: max }
 }
 
 /// Every yes allows the whole budget once more.
 fn exceeded(scope: Scope, raised: u32, bounds: [(&str, f64, Option<f64>); 3]) -> Option<Over> {
     let times = f64::from(raised) + 1.0;
-    let mut limited = bounds.into_iter().filter_map(|(what, used, max)| Some((what, used, max? * times)));
-    limited.find(|(_, used, limit)| used >= limit).map(|(what, used, limit)| over(scope, what, used, limit))
+    let mut limited = bounds.into_iter().filter_map(|(what, used, max)| Some((what, used, max?)));
+    let met = limited.find(|(_, used, max)| *used >= max * times);
+    met.map(|(what, used, max)| over(scope, what, used, max, times))
 }
 
 fn bounds(
@@ -104,6 +111,44 @@ fn known_over(lane: &Lane, state: &TalkState) -> Option<Over> {
     let session = bounds(&state.used, state.moves as f64, of_session);
     exceeded(Scope::Turn, lane.allowance.saturating_sub(1), turn)
         .or_else(|| exceeded(Scope::Session, state.raised.session, session))
+}
+
+/// What may still be used; absent: there is no bound.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub(super) struct Left {
+    tokens: Option<u64>,
+    cost: Option<f64>,
+}
+
+/// What a turn and its session may still use, of both the smaller rest.
+pub(super) fn left(lane: &Lane, state: &TalkState) -> Left {
+    let Some(budgets) = lane.limits.as_ref().map(|limits| &limits.budgets) else { return Left::default() };
+    let (turn, session) = (u64::from(lane.allowance.max(1)), u64::from(state.raised.session) + 1);
+    let tokens = |used: &TurnUsage, times: u64, max: Option<u64>| {
+        max.map(|max| max.saturating_mul(times).saturating_sub(used.input_tokens.saturating_add(used.output_tokens)))
+    };
+    let cost = |used: &TurnUsage, times: u64, max: Option<f64>| max.map(|max| max * times as f64 - used.cost);
+    let (by_turn, by_session) = (&lane.turn.usage, &state.used);
+    let tokens = [
+        tokens(by_turn, turn, budgets.max_tokens_per_turn),
+        tokens(by_session, session, budgets.max_tokens_per_session),
+    ];
+    let cost =
+        [cost(by_turn, turn, budgets.max_cost_per_turn), cost(by_session, session, budgets.max_cost_per_session)];
+    Left { tokens: tokens.into_iter().flatten().min(), cost: cost.into_iter().flatten().reduce(f64::min) }
+}
+
+impl Left {
+    /// As settings of a session that may use no more. Who has nothing left may begin, and then asks a person.
+    pub fn bound(self, config: &mut Value) {
+        if let Some(tokens) = self.tokens {
+            config["tokens_left"] = tokens.clamp(1, LEFT_MAX).into();
+        }
+        if let Some(cost) = self.cost {
+            // A cast of a number that is negative or too large ends at the bounds.
+            config["cost_nanos_left"] = ((cost * NANOS).round() as u64).clamp(1, LEFT_MAX).into();
+        }
+    }
 }
 
 /// What the call of a lane's model is checked by.
@@ -139,20 +184,20 @@ pub(super) fn ask(step: &mut Applying, turn_id: &TurnId, over: &Over) {
             lane.open.push(open);
         }
     } else {
+        let Some(agent) = step.state.lane(turn_id).map(|lane| lane.turn.agent_id.clone()) else { return };
         step.state.asked += 1;
-        let decision = new_question(step.state.asked, turn_id, over);
+        let decision = new_question(step.state.asked, turn_id, over, &agent);
         step.apply(vec![decision]);
     }
     let phase = TurnPhase::WaitingApproval;
     step.apply(vec![TurnDecision::MarkWaiting { turn_id: turn_id.clone(), phase }]);
 }
 
-fn new_question(number: u64, turn_id: &TurnId, over: &Over) -> TurnDecision {
+fn new_question(number: u64, turn_id: &TurnId, over: &Over, agent: &AgentId) -> TurnDecision {
     let id = ids::operation_id(turn_id.as_str(), &format!("budget.{number}"));
     let mut asked = stub(turn_id, &id, OperationKind::Approval, OperationState::Pending);
     asked.tool = TOOL.to_owned();
-    asked.request = Json::of(&json!({"target_type": TOOL, "scope": over.scope, "what": over.what,
-                                     "used": over.used, "limit": over.limit}));
+    asked.request = Json::of(&asking::request(TOOL, over, agent));
     let arguments_hash = crate::tool::arguments_hash(TOOL, &json!([turn_id, number, over]));
     let operation = question(&asked, ApprovalRequest { arguments_hash, expires_ms: ASKS_MS, default_approve: false });
     let open = Open {

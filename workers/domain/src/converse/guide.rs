@@ -1,5 +1,6 @@
 //! Guidance for a conversation (SPEC K-23): a note for the model of each active turn, or for the next
-//! turn if none is active; `{"cancel_turn": id}` ends a turn.
+//! turn if none is active; `{"cancel_turn": id}` ends a turn. A posted message is answered in any case: it
+//! starts a turn if no active one can take it.
 
 use schemas::conversation::{LogKind, TurnError};
 use schemas::id::TurnId;
@@ -7,24 +8,25 @@ use serde_json::{Value, json};
 
 use super::apply::Applying;
 use super::decision::TurnDecision;
-use super::ids;
 use super::state::Stage;
+use super::{agents, ids, start};
 
 /// Notes that wait for the next turn; of more, the oldest are dropped.
 const NOTES_MAX: usize = 32;
 /// Cancelled turns that are remembered in case they begin later; of more, the oldest are forgotten.
 const CANCELLED_MAX: usize = 64;
 
-pub(super) fn take(step: &mut Applying, guidance: &Value) {
+pub(super) fn take(step: &mut Applying, place: &start::Place<'_>, guidance: &Value) {
     if let Some(turn) = guidance.get("cancel_turn").and_then(Value::as_str) {
         if let Ok(turn_id) = TurnId::parse(turn) {
             cancel(step, turn_id);
         }
         return;
     }
+    if agents::told_spent(step, guidance) {
+        return;
+    }
     let text = words(guidance);
-    step.state.notes_taken += 1;
-    let number = step.state.notes_taken;
     let active: Vec<(TurnId, Stage)> = step
         .state
         .lanes
@@ -32,6 +34,14 @@ pub(super) fn take(step: &mut Applying, guidance: &Value) {
         .filter(|lane| !matches!(lane.stage, Stage::Extract | Stage::Queued))
         .map(|lane| (lane.turn.turn_id.clone(), lane.stage))
         .collect();
+    if active.is_empty()
+        && let Some(decisions) = start::plan_posted(place, guidance)
+        && start::begin(step, decisions)
+    {
+        return;
+    }
+    step.state.notes_taken += 1;
+    let number = step.state.notes_taken;
     if active.is_empty() {
         step.state.notes.push(text);
         let excess = step.state.notes.len().saturating_sub(NOTES_MAX);

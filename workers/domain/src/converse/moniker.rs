@@ -1,6 +1,6 @@
 //! The moniker: what arrives is planned, applied, and becomes one step.
 
-use schemas::conversation::{LogKind, OperationKind, OperationState, TurnError, TurnUsage};
+use schemas::conversation::{LogKind, OperationKind, OperationState, TurnError};
 use schemas::frame::{FrameOut, StepToken};
 use schemas::id::{ConversationId, SessionId};
 use schemas::json::Json;
@@ -11,13 +11,14 @@ use serde_json::{Value, json};
 
 use super::agents;
 use super::answers::{self, ASSEMBLE, CHAT, COMPACT, EXTRACT, key};
-use super::apply::{Applying, stub};
+use super::apply::{Applying, SESSION_ENDED, stub};
 use super::budget;
 use super::decision::TurnDecision;
 use super::results::Named;
 use super::settings::{self, Settings};
 use super::state::{Approved, Lane, Open, Stage, TalkState};
-use super::{ids, results, start};
+use super::{guide, ids, results, start};
+use crate::chat::ToolErrorCode;
 use crate::effect::{Effect, PendingView, TalkCall, TalkWork};
 use crate::moniker::{Arrival, ArrivalKind, Call, Decision, Emits, FollowUp, Moniker, StepInput};
 
@@ -75,7 +76,7 @@ impl Moniker for Converse {
         let mut step = Applying::new(state, who, settings.depth, input.frame.step.as_str());
         let mut took_arrival = false;
         if let Some(guidance) = &input.frame.guidance {
-            super::guide::take(&mut step, guidance);
+            guide::take(&mut step, &start_of(input, &conversation), guidance);
         } else if let Some(answer) = input.answer {
             let place = answers::Place { input, conversation: &conversation, depth: settings.depth };
             if !answers::take(&mut step, &place, &answer.key, &answer.outcome) {
@@ -109,7 +110,7 @@ impl Moniker for Converse {
         let mut step = Applying::new(state, who, 0, input.frame.step.as_str());
         for turn_id in turns {
             let error = TurnError {
-                code: "session_ended".to_owned(),
+                code: SESSION_ENDED.to_owned(),
                 message: "the session ended before the turn did".to_owned(),
                 provider: None,
                 raw: None,
@@ -129,6 +130,11 @@ fn waiting(state: &TalkState) -> Decision {
     if waits { Decision::AwaitOperation } else { Decision::AwaitInput }
 }
 
+/// Whose turns begin here.
+fn start_of<'i>(input: &StepInput<'i>, conversation: &'i ConversationId) -> start::Place<'i> {
+    start::Place { conversation, session: &input.session.session_id, agent: input.agent }
+}
+
 /// Takes what came; or says why it makes no sense.
 fn arrived(
     step: &mut Applying,
@@ -137,22 +143,9 @@ fn arrived(
     arrival: &Arrival,
 ) -> Option<(Code, String)> {
     if arrival.kind == ArrivalKind::Input {
-        let place = start::Place { conversation, session: &input.session.session_id, agent: input.agent };
-        let decisions = start::plan(&place, arrival);
-        let is_known = |decision: &TurnDecision| matches!(decision, TurnDecision::StartTurn { turn, .. } if step.state.lane(&turn.turn_id).is_some());
-        if decisions.iter().any(is_known) {
-            let message = "a turn with this id is active already; leave turn_id out".to_owned();
-            return Some((Code::InvalidRequest, message));
-        }
-        let begun = decisions.iter().find_map(|decision| match decision {
-            TurnDecision::StartTurn { turn, .. } => Some(turn.turn_id.clone()),
-            _ => None,
-        });
-        step.apply(decisions);
-        if let Some(turn_id) = begun.filter(|turn_id| step.state.cancelled.contains(turn_id)) {
-            super::guide::cancel(step, turn_id);
-        }
-        return None;
+        let decisions = start::plan(&start_of(input, conversation), arrival);
+        let message = "a turn with this id is active already; leave turn_id out";
+        return (!start::begin(step, decisions)).then(|| (Code::InvalidRequest, message.to_owned()));
     }
     let known = |named: Named<'_>| {
         let mut opens = step.state.lanes.iter().flat_map(|lane| &lane.open);
@@ -164,6 +157,9 @@ fn arrived(
         found.map(|open| (open.operation_id.clone(), open.call_id.clone()))
     };
     let Some(ended) = results::read(&arrival.payload, known) else {
+        if agents::counted_late(step, &arrival.payload) {
+            return None;
+        }
         let message = "no turn of this session waits for that operation; the first result has won".to_owned();
         return Some((Code::NoOpenOperation, message));
     };
@@ -199,12 +195,14 @@ fn settle(step: &mut Applying, ended: &super::state::Ended, at_ms: i64) {
         let state = if is_ok { OperationState::Completed } else { OperationState::Failed };
         step.emits.talk.operations.push(stub(&turn, &open.operation_id, open.kind, state));
     }
-    if open.kind == OperationKind::Agent
-        && let Some(lane) = step.state.lane_mut(&turn)
-    {
-        let used = usage_of(&ended.payload);
-        add(&mut lane.turn.usage, used);
-        add(&mut step.state.used, used);
+    if open.kind == OperationKind::Agent {
+        step.state.spend(&turn, agents::usage_of(&ended.payload));
+        // Its time was over: nobody waits for the session that works on it.
+        let is_late = ended.result.error.as_ref().is_some_and(|error| error.code == ToolErrorCode::Timeout);
+        if let Some(child) = open.child.as_ref().filter(|_| is_late) {
+            step.emits.follow_ups.push(agents::stop(&open.operation_id, child));
+            step.state.note_stopped(&turn, &open.operation_id);
+        }
     }
     if let Some(lane) = step.state.lane_mut(&turn)
         && (!open.is_async || settled.result.is_none())
@@ -212,20 +210,6 @@ fn settle(step: &mut Applying, ended: &super::state::Ended, at_ms: i64) {
         lane.open.retain(|other| other.operation_id != open.operation_id);
     }
     step.apply(settled.decisions);
-}
-
-/// The cost of a called agent adds up to its caller's.
-fn usage_of(payload: &Value) -> TurnUsage {
-    let used = payload.get("result").and_then(|result| result.get("usage"));
-    let used: TurnUsage = used.and_then(|used| serde_json::from_value(used.clone()).ok()).unwrap_or_default();
-    // What others say takes nothing back.
-    TurnUsage { cost: used.cost.max(0.0), ..used }
-}
-
-pub(super) fn add(usage: &mut TurnUsage, used: TurnUsage) {
-    usage.input_tokens = usage.input_tokens.saturating_add(used.input_tokens);
-    usage.output_tokens = usage.output_tokens.saturating_add(used.output_tokens);
-    usage.cost += used.cost;
 }
 
 fn finish(mut step: Applying, input: &StepInput<'_>, settings: &Settings, took_arrival: bool) -> Decision {

@@ -42,6 +42,8 @@ pub(super) struct Planned {
     pub in_background: Vec<(String, OperationId)>,
     /// Calls that the model waits for.
     pub waits: usize,
+    /// Programs that call tools.
+    pub programs: usize,
 }
 
 impl Calls<'_> {
@@ -65,8 +67,7 @@ impl Calls<'_> {
     }
 
     fn task(&self, planned: &mut Planned, index: usize, call: &ToolCall, mut dispatch: Dispatch) {
-        let is_program = dispatch.request.kind == ActionKind::Code;
-        let toolbox = is_program.then(|| Toolbox::of(self.tools, self.constraints));
+        let toolbox = self.toolbox(planned, &dispatch);
         dispatch.wants_messages |= toolbox.as_ref().is_some_and(Toolbox::wants_messages);
         let context = ExecutionContext {
             agent_id: Some(self.agent.clone()),
@@ -90,6 +91,17 @@ impl Calls<'_> {
         planned.decisions.push(TurnDecision::DispatchTask { turn_id, operation: Box::new(operation), is_async });
     }
 
+    /// What a program may call, if one is dispatched.
+    fn toolbox(&self, planned: &mut Planned, dispatch: &Dispatch) -> Option<Toolbox> {
+        if dispatch.request.kind != ActionKind::Code {
+            return None;
+        }
+        let class = dispatch.effect_class;
+        let toolbox = Toolbox::for_program(self.tools, self.constraints, class, planned.programs);
+        planned.programs += usize::from(toolbox.closed.is_none());
+        Some(toolbox)
+    }
+
     fn agent(&self, planned: &mut Planned, index: usize, call: &ToolCall, wanted: tool::AgentCall) {
         let operation_id = tool::operation_id(self.turn, self.number, index);
         let Ok(agent_id) = AgentId::parse(wanted.agent_id.as_str()) else { return };
@@ -101,6 +113,7 @@ impl Calls<'_> {
             mode: wanted.mode,
             input: wanted.input,
             is_async: wanted.is_async,
+            timeout_ms: wanted.timeout_ms,
         };
         if let Some(refused) = agents::refusal(&made, &self.from()) {
             planned.results.push(refused);
@@ -186,12 +199,14 @@ impl Planned {
     }
 }
 
-/// What a person is shown and asked about an operation; it carries the very request.
+/// What a person is shown and asked about an operation; it carries the very request, but for what a program
+/// may call.
 pub(super) fn question(operation: &Operation, approval: ApprovalRequest) -> Operation {
     Operation {
         operation_id: super::ids::operation_id(operation.operation_id.as_str(), "ask"),
         kind: OperationKind::Approval,
         pool: String::new(),
+        request: tool::without_toolbox(&operation.request),
         approval: Some(approval),
         ..operation.clone()
     }

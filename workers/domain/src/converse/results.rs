@@ -47,6 +47,7 @@ pub(super) fn plan(lane: &Lane, open: &Open, ended: &Ended) -> Settled {
     if let Some(approved) = &open.approved {
         let (is_yes, reason) = answer(&result);
         match approved {
+            Approved::Answer if is_yes => result = said(result),
             // Budgets are no matter of one lane: they have been settled before.
             Approved::Answer | Approved::Budget { .. } => {}
             _ if !is_yes => result = open::denied(&open.call_id, reason.as_deref()),
@@ -91,4 +92,13 @@ pub(super) fn answer(result: &ToolResult) -> (bool, Option<String>) {
     let is_yes = said.and_then(|said| said.get("approved")).and_then(Value::as_bool).unwrap_or(false);
     let reason = said.and_then(|said| said.get("reason")).and_then(Value::as_str).map(str::to_owned);
     (result.success && is_yes, reason)
+}
+
+/// What a person answered takes the place of the yes, where it is more than that.
+fn said(yes: ToolResult) -> ToolResult {
+    let more = yes.result.as_ref().and_then(|said| said.get("answer")).filter(|more| !more.is_null()).cloned();
+    match more {
+        Some(more) => ToolResult::ok(yes.tool_call_id, more),
+        None => yes,
+    }
 }

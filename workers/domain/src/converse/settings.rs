@@ -2,19 +2,22 @@
 //! rest, and without one there are defaults.
 
 use schemas::conversation::Busy;
-use schemas::definition::PersonaBody;
+use schemas::definition::{Budgets, PersonaBody};
 use schemas::limits::{ENTRIES_MAX, NAME_BYTES_MAX, PROMPT_BYTES_MAX};
 use schemas::problem::FieldProblem;
 use schemas::session::SessionSpec;
 use serde::{Deserialize, Serialize};
 
 use crate::moniker::settings::Settings as Config;
+use crate::spending::NANOS;
 
 /// Agents that call agents that call agents: no deeper than this.
 pub const DEPTH_MAX: u64 = 8;
 /// Bound of `max_moves_per_turn`.
 const MOVES_MAX: u64 = 1_000;
 const RECENT_TURNS_MAX: u64 = 200;
+/// Bound of what a caller leaves.
+pub(super) const LEFT_MAX: u64 = u64::MAX >> 1;
 
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Settings {
@@ -44,6 +47,12 @@ pub struct Settings {
     /// How many agents called one another before this one.
     #[serde(default)]
     pub depth: u64,
+    /// What the caller's budgets had left when it called: the session may use no more.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tokens_left: Option<u64>,
+    /// In billionths of the operator's currency.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cost_nanos_left: Option<u64>,
 }
 
 impl Settings {
@@ -75,6 +84,15 @@ impl Settings {
         if let Some(tokens) = self.max_tokens_per_turn {
             persona.constraints.budgets.get_or_insert_default().max_tokens_per_turn = Some(tokens);
         }
+        let left = Budgets {
+            max_tokens_per_session: self.tokens_left,
+            max_cost_per_session: self.cost_nanos_left.map(|nanos| nanos as f64 / NANOS),
+            ..Budgets::default()
+        };
+        if left != Budgets::default() {
+            let budgets = persona.constraints.budgets.get_or_insert_default();
+            *budgets = budgets.within(&left);
+        }
     }
 }
 
@@ -96,5 +114,7 @@ fn read(config: &mut Config) -> Settings {
         busy: config.choice("busy", &Busy::ALL.map(|busy| (busy.as_str(), busy))),
         single_turn: config.flag("single_turn").unwrap_or(false),
         depth: config.number("depth", 0, DEPTH_MAX).unwrap_or(0),
+        tokens_left: config.number("tokens_left", 1, LEFT_MAX),
+        cost_nanos_left: config.number("cost_nanos_left", 1, LEFT_MAX),
     }
 }

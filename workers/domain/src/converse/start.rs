@@ -1,15 +1,16 @@
-//! An input starts a turn (SPEC W-LOOP-02).
+//! An input starts a turn (SPEC W-LOOP-02), and so does a message that was for turns which have ended.
 
 use schemas::conversation::{
     Caller, EventType, Message, MessageRole, SenderType, Turn, TurnPhase, TurnStatus, TurnUsage,
 };
-use schemas::id::{AgentId, ConversationId, MessageId, OperationId, SessionId, TurnId, UserId};
-use serde_json::Value;
+use schemas::id::{ActionId, AgentId, ConversationId, MessageId, OperationId, SessionId, TurnId, UserId};
+use serde_json::{Value, json};
 
+use super::apply::Applying;
 use super::decision::TurnDecision;
-use super::ids;
 use super::state::ReplyTo;
-use crate::moniker::Arrival;
+use super::{guide, ids};
+use crate::moniker::{Arrival, ArrivalKind};
 
 /// Whose turn it is.
 pub(super) struct Place<'a> {
@@ -60,6 +61,41 @@ pub(super) fn plan(place: &Place<'_>, arrival: &Arrival) -> Vec<TurnDecision> {
         decisions.push(TurnDecision::AppendMessage { turn_id, message: Box::new(message) });
     }
     decisions
+}
+
+/// Plans the turn of a posted message that came as guidance, as its input would have started it; `None` if the
+/// guidance is nothing of the kind.
+pub(super) fn plan_posted(place: &Place<'_>, guidance: &Value) -> Option<Vec<TurnDecision>> {
+    let turn = guidance.get("as_turn")?;
+    let message_id = MessageId::parse(id(guidance, "message_id")?).ok()?;
+    let turn_id = TurnId::parse(id(turn, "turn_id")?).ok()?;
+    let payload = json!({
+        "message_id": message_id,
+        "turn_id": turn_id,
+        "user_id": turn.get("user_id"),
+        "reply_to_message_id": turn.get("reply_to_message_id"),
+    });
+    let arrival = Arrival {
+        action_id: ActionId::parse(turn_id.as_str()).ok()?,
+        kind: ArrivalKind::Input,
+        payload,
+        accepted_at_ms: turn.get("at_ms")?.as_i64()?,
+    };
+    Some(plan(place, &arrival))
+}
+
+/// Begins a turn as planned; `false` if one of its id is active. One that was cancelled before ends as it begins.
+pub(super) fn begin(step: &mut Applying, decisions: Vec<TurnDecision>) -> bool {
+    let turn_id = decisions.iter().find_map(|decision| match decision {
+        TurnDecision::StartTurn { turn, .. } => Some(turn.turn_id.clone()),
+        _ => None,
+    });
+    let Some(turn_id) = turn_id.filter(|turn_id| step.state.lane(turn_id).is_none()) else { return false };
+    step.apply(decisions);
+    if step.state.cancelled.contains(&turn_id) {
+        guide::cancel(step, turn_id);
+    }
+    true
 }
 
 fn id<'p>(payload: &'p Value, name: &str) -> Option<&'p str> {

@@ -31,6 +31,9 @@ pub struct TalkState {
     /// What its turns have used, and those of agents they called.
     #[serde(default)]
     pub used: TurnUsage,
+    /// Calls of agents that were ended before they were answered, oldest first: what they used may still be told.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub stopped: Vec<Stopped>,
     /// Replies of models.
     #[serde(default)]
     pub moves: u64,
@@ -150,6 +153,14 @@ pub struct Joined {
     pub by: TurnId,
 }
 
+/// A call of an agent that nobody waits for any more.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Stopped {
+    pub operation_id: OperationId,
+    /// The turn that called.
+    pub turn_id: TurnId,
+}
+
 /// Work behind an approval. (Tagged from outside: raw JSON within survives no other way.)
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -175,7 +186,33 @@ pub struct ReplyTo {
     pub operation_id: OperationId,
 }
 
+/// Stopped calls that are remembered: of more, the oldest are forgotten.
+const STOPPED_MAX: usize = 64;
+
 impl TalkState {
+    /// Counts what a turn, or an agent that it called, has used.
+    pub fn spend(&mut self, turn: &TurnId, used: TurnUsage) {
+        add(&mut self.used, used);
+        if let Some(lane) = self.lane_mut(turn) {
+            add(&mut lane.turn.usage, used);
+        }
+    }
+
+    /// Remembers a call whose session was told to end.
+    pub fn note_stopped(&mut self, turn: &TurnId, operation: &OperationId) {
+        self.stopped.push(Stopped { operation_id: operation.clone(), turn_id: turn.clone() });
+        let excess = self.stopped.len().saturating_sub(STOPPED_MAX);
+        self.stopped.drain(..excess);
+    }
+
+    /// Counts what a stopped call has used, once; `false` if it is not known, or was counted.
+    pub fn spend_stopped(&mut self, operation: &OperationId, used: TurnUsage) -> bool {
+        let Some(at) = self.stopped.iter().position(|one| one.operation_id == *operation) else { return false };
+        let Stopped { turn_id, .. } = self.stopped.remove(at);
+        self.spend(&turn_id, used);
+        true
+    }
+
     /// Sessions that work for this one.
     pub fn children(&self) -> Vec<SessionId> {
         let called = self.lanes.iter().flat_map(|lane| &lane.open).filter_map(|open| open.child.clone());
@@ -229,4 +266,10 @@ pub struct Ended {
 
 fn one() -> u32 {
     1
+}
+
+fn add(usage: &mut TurnUsage, used: TurnUsage) {
+    usage.input_tokens = usage.input_tokens.saturating_add(used.input_tokens);
+    usage.output_tokens = usage.output_tokens.saturating_add(used.output_tokens);
+    usage.cost += used.cost;
 }

@@ -5,5 +5,7 @@ mod calls;
 mod compactions;
 mod contexts;
 mod control;
+mod delegates;
 mod results;
+mod steered;
 mod turns;

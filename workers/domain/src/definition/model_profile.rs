@@ -27,7 +27,8 @@ pub(super) fn check(object: &Object<'_>, found: &mut Found) {
     let problems = &mut found.problems;
     object.refuse_unknown(FIELDS, problems);
     parts::labels(object, problems);
-    if parts::required(object, "provider", "the name of a provider, as in anthropic, openai or scripted", problems) {
+    let providers = "the name of a provider, as in anthropic or openai, or default for the fleet's own";
+    if parts::required(object, "provider", providers, problems) {
         object.text("provider", NAME_BYTES_MAX, problems);
     }
     if parts::required(object, "model_id", "the provider's name of a model", problems) {

@@ -2,7 +2,10 @@
 
 use proptest::prelude::*;
 use schemas::id::{AgentId, Namespace};
-use schemas::limits::{MEMORY_BLOCKS_BYTES_MAX, MEMORY_CONTENT_BYTES_MAX, MEMORY_QUERY_TERMS_MAX};
+use schemas::limits::{
+    MEMORY_BLOCKS_BYTES_MAX, MEMORY_CONTENT_BYTES_MAX, MEMORY_INLINE_BYTES_MAX, MEMORY_QUERY_TERMS_MAX,
+    MEMORY_SHOWN_BYTES_MAX,
+};
 
 use super::search::{Ranked, Scanned, Search, hits};
 use super::terms::{Collection, Terms};
@@ -223,6 +226,51 @@ fn blocks_are_chosen_by_significance_and_shown_by_title() {
         (MemoryTier::Working, "plan"),
     ];
     assert_eq!(chosen, wanted.map(|(tier, title)| (tier, title.to_owned())), "there is no room for the large one");
+}
+
+/// As a list has it: without its content.
+fn overflowed(name: &str, significance: f64) -> Memory {
+    let listed = memory(name, MemoryTier::Core, "");
+    Memory { label: Some(name.into()), content_ref: Some("blob".into()), significance, ..listed }
+}
+
+#[test]
+fn what_overflowed_is_shown_when_it_was_read() {
+    let small = Memory { content: "é".repeat(4_000), ..overflowed("small", 0.9) };
+    let large = Memory { content: "é".repeat(100_000), ..overflowed("large", 0.8) };
+    let cut = blocks::cut(large.clone());
+    assert!(cut.content.len() > MEMORY_SHOWN_BYTES_MAX && cut.content.len() <= MEMORY_SHOWN_BYTES_MAX + 4);
+    assert_eq!(blocks::cut(small.clone()), small);
+    for one in [large, cut] {
+        let shown = blocks::select(&[small.clone(), one, overflowed("unread", 0.7)]);
+        let labels: Vec<&str> = shown.iter().map(|block| block.label.as_str()).collect();
+        assert_eq!(labels, ["large", "small", "unread"]);
+        let (beginning, rest) = shown[0].content.split_once('\n').expect("two lines");
+        assert_eq!(beginning.len(), MEMORY_SHOWN_BYTES_MAX);
+        assert!(rest.contains("memory_read {\"id\":\"large\"}"), "{rest}");
+        assert_eq!(shown[1].content, small.content, "whole");
+        assert!(shown[2].content.contains("memory_read {\"id\":\"unread\"}"), "{}", shown[2].content);
+    }
+    assert_eq!(blocks::shown(&small, 3), "é\n[This is the beginning. memory_read {\"id\":\"small\"} gives all of it.]");
+}
+
+#[test]
+fn as_much_is_read_as_there_is_room_for_and_the_rest_says_how() {
+    let many: Vec<Memory> = (0..40).map(|n| overflowed(&format!("m{n:02}"), 0.5)).collect();
+    let most = MEMORY_BLOCKS_BYTES_MAX / MEMORY_INLINE_BYTES_MAX;
+    let wanted = blocks::lacking(&many);
+    assert!(wanted.len() < most && wanted.len() >= most - 1, "{wanted:?}");
+    assert_eq!(wanted[0].as_str(), "m00");
+    let read = |row: &Memory| Memory { content: "x".repeat(MEMORY_CONTENT_BYTES_MAX), ..row.clone() };
+    let rows = many.iter().map(|row| if wanted.contains(&row.id) { read(row) } else { row.clone() });
+    let rows: Vec<Memory> = rows.collect();
+    let shown = blocks::select(&rows);
+    assert_eq!(shown.len(), 40, "none is missing");
+    let bytes: usize = shown.iter().map(|block| block.label.len() + block.content.len()).sum();
+    assert!(bytes <= MEMORY_BLOCKS_BYTES_MAX, "{bytes}");
+    let plain = [memory("a", MemoryTier::Core, "x"), overflowed("archived", 0.5)];
+    let archived = [Memory { tier: MemoryTier::Archival, ..plain[1].clone() }];
+    assert!(blocks::lacking(&plain[..1]).is_empty() && blocks::lacking(&archived).is_empty());
 }
 
 #[test]

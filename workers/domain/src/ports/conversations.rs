@@ -67,6 +67,30 @@ pub struct TurnQuery {
     pub limit: usize,
 }
 
+/// What a stream of a conversation asks for, again and again.
+#[derive(Debug, Clone)]
+pub struct LookQuery {
+    /// The next page of the log: oldest first, of any turn.
+    pub log: LogQuery,
+    /// At most so many active turns, and of those that have ended.
+    pub active_max: usize,
+    pub ended_max: usize,
+    /// Turns that are told of when they have ended, beside those that records of the page name.
+    pub followed: Vec<TurnId>,
+}
+
+/// How a conversation stands. What is named first was read first: a turn that is not active has its last
+/// record in the log.
+#[derive(Debug, Clone)]
+pub struct Look {
+    /// Oldest first.
+    pub active: Vec<Turn>,
+    pub conversation: Conversation,
+    pub page: Vec<LogRow>,
+    /// By age; of more than were asked for, the newest.
+    pub ended: Vec<Turn>,
+}
+
 /// What became of a write that may find its row there already.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Inserted<T> {
@@ -88,7 +112,7 @@ pub struct Post {
 pub enum Posted {
     /// The place of the message, and the verdicts of the actions in their order. A message whose id
     /// is there already with an equal body is not written again, and its actions come back as
-    /// repeated.
+    /// repeated; what it did not cause then is refused, unrecorded.
     Done {
         offset: u64,
         verdicts: Vec<Verdict>,
@@ -157,6 +181,9 @@ pub trait Conversations: Send + Sync {
     async fn post(&self, post: Post) -> Result<Posted, Failure>;
 
     async fn log(&self, query: &LogQuery) -> Result<Vec<LogRow>, Failure>;
+
+    /// Everything at once; `None` if there is no such conversation.
+    async fn look(&self, query: &LookQuery) -> Result<Option<Look>, Failure>;
 
     /// The record with this id, however old it is.
     async fn record(

@@ -16,6 +16,13 @@ pub struct JournalLag {
     pub archived_seq: u64,
 }
 
+impl JournalLag {
+    /// Rows that LanceDB does not have yet.
+    pub fn rows(&self) -> u64 {
+        self.seq.saturating_sub(self.archived_seq)
+    }
+}
+
 #[async_trait]
 pub trait Journal: Send + Sync {
     /// The newest entry of a session, if it is still here.

@@ -22,6 +22,16 @@ pub struct ShardInfo {
     pub archived_seq: u64,
 }
 
+/// A role that somebody has held.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RoleInfo {
+    pub role: String,
+    pub owner: Option<WorkerId>,
+    pub epoch: Epoch,
+    /// Milliseconds until the lease ends; negative once it has.
+    pub lease_ms_left: i64,
+}
+
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WorkerInfo {
     pub worker: WorkerId,
@@ -32,14 +42,23 @@ pub struct WorkerInfo {
     pub heartbeat_age_ms: i64,
 }
 
+/// What a worker hears when it says that it is there.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Heard {
+    /// It was told to drain.
+    pub draining: bool,
+    /// The version of the store's schema, if it is one of a newer release than the one that asks.
+    pub newer_schema: Option<i64>,
+}
+
 #[async_trait]
 pub trait Leases: Send + Sync {
     /// The number of shards, fixed at installation.
     async fn shard_count(&self) -> Result<u16, Failure>;
 
-    /// Registers a worker or renews its registration. Returns whether it was told to drain. A store
-    /// that can (see [`Self::release_gone`]) takes note of the process that asks.
-    async fn heartbeat(&self, info: &WorkerInfo) -> Result<bool, Failure>;
+    /// Registers a worker or renews its registration. A store that can (see [`Self::release_gone`])
+    /// takes note of the process that asks.
+    async fn heartbeat(&self, info: &WorkerInfo) -> Result<Heard, Failure>;
 
     /// Workers with a heartbeat younger than `max_age_ms`.
     async fn workers(&self, max_age_ms: i64) -> Result<Vec<WorkerInfo>, Failure>;
@@ -67,6 +86,9 @@ pub trait Leases: Send + Sync {
 
     /// Gives a role back; left alone if somebody else holds it.
     async fn release_role(&self, role: &str, worker: &WorkerId) -> Result<(), Failure>;
+
+    /// The roles that somebody has held so far, by name.
+    async fn roles(&self) -> Result<Vec<RoleInfo>, Failure>;
 
     /// Ends every lease, of shards and of roles: for an embedded fleet, which holds its data
     /// directory exclusively.

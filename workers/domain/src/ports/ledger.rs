@@ -42,8 +42,10 @@ pub struct Pending {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct LedgerStats {
+    /// Unprocessed actions, also those of sessions that are paused.
     pub pending: u64,
-    /// Acceptance time of the oldest unprocessed action.
+    /// Acceptance time of the oldest unprocessed action that somebody should have processed by now: of
+    /// a session that is `paused` or in `error`, only a pause, resume or destroy is late.
     pub oldest_ms: Option<i64>,
 }
 

@@ -40,7 +40,8 @@ pub struct ConversationKey {
 pub enum News {
     /// The log has more records: read them from where you are.
     Logged,
-    /// The `index`th piece of an attempt at the message, both counted without gaps.
+    /// The `index`th piece of an attempt at the message, counted from 0 without gaps. Attempts are numbered by
+    /// [`crate::conversation::stream::attempt`]: a higher one voids what lower ones told.
     Delta { turn_id: TurnId, message_id: MessageId, attempt: u32, index: u64, delta: ChatDelta },
     /// What that attempt told does not count.
     Retract { turn_id: TurnId, message_id: MessageId, attempt: u32 },

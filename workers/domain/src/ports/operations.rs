@@ -34,8 +34,8 @@ pub enum Ended {
     /// With this `tool_result`; its action id is derived from the operation's, so that the second
     /// of two results is a repeat or a conflict, never a second result.
     Settled { state: OperationState, action: Box<NewAction> },
-    /// To be tried again after so many milliseconds.
-    Again { after_ms: u64, error: String },
+    /// To be tried again after so many milliseconds. `lost`: it did not fail, it was not brought to its end.
+    Again { after_ms: u64, error: String, lost: bool },
 }
 
 #[derive(Debug, Clone)]
@@ -52,7 +52,7 @@ pub trait Operations: Send + Sync {
     /// whose claim has ended. Each gets `attempt + 1`, the claimant, and as `until_ms` the end of the
     /// [`Hold`] from the store's now on. Oldest `due_at_ms` first. Two claimants never get one
     /// operation at the same time. What was running comes back with its state as it was, `running`,
-    /// so that the claimant knows that an attempt may have happened.
+    /// so that the claimant knows that an attempt may have happened; and with `lost + 1`.
     async fn claim(&self, pool: &str, claimant: &str, hold: Hold, limit: usize) -> Result<Vec<OperationRow>, Failure>;
 
     /// Ends all claims of a pool at once, so that their work can be claimed again now, `running` as it
@@ -60,7 +60,8 @@ pub trait Operations: Send + Sync {
     /// itself. Returns how many there were.
     async fn release(&self, pool: &str) -> Result<u64, Failure>;
 
-    /// Ends an attempt: the operation's state and the acceptance of its result are one transaction.
+    /// Ends an attempt: the operation's state and the acceptance of its result are one transaction. One that
+    /// was `lost` is added to the operation's.
     async fn end(
         &self,
         namespace: &Namespace,
@@ -88,4 +89,12 @@ pub trait Operations: Send + Sync {
     /// Tasks that nobody took for as long as they may wait ([`crate::talk::deadline`]), over all
     /// namespaces, oldest first.
     async fn untaken(&self, limit: usize) -> Result<Vec<OperationRow>, Failure>;
+
+    /// Work of agents that have not answered in their time ([`crate::talk::deadline`]), over all namespaces,
+    /// oldest first.
+    async fn overdue(&self, limit: usize) -> Result<Vec<OperationRow>, Failure>;
+
+    /// For how many milliseconds somebody could have claimed the task of a pool that waits longest;
+    /// `None`: there is none to claim.
+    async fn waiting_ms(&self, pool: &str) -> Result<Option<u64>, Failure>;
 }

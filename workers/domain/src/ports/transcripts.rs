@@ -41,7 +41,7 @@ pub trait TranscriptTail: Send + Sync {
 pub trait TranscriptArchive: Send + Sync {
     /// Appends what is not there yet; durable when it returns. A repeat changes nothing. At most one writer
     /// succeeds on top of what it knows; another one fails and may repeat.
-    async fn add_records(&self, records: &KeptRecords) -> Result<(), Failure>;
+    async fn add_records(&self, records: KeptRecords) -> Result<(), Failure>;
 
     /// What there is of one log behind a place, up to an offset; as stored: a double would show.
     async fn record_ids(&self, after: &LogPlace, upto: u64) -> Result<RecordIds, Failure>;

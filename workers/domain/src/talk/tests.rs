@@ -22,6 +22,7 @@ pub(crate) fn operation(state: OperationState) -> Operation {
         approval: None,
         effect_class: EffectClass::Pure,
         attempt: 0,
+        lost: 0,
         max_attempts: 1,
         backoff_ms: 0,
         timeout_ms: 1_000,
@@ -61,6 +62,16 @@ fn a_claim_is_not_taken_back_by_a_repeat() {
 }
 
 #[test]
+fn a_claim_of_what_was_running_is_a_start_that_was_lost() {
+    let mut asked = operation(OperationState::Pending);
+    take(&mut asked, "w1", 10, Hold::Extended(5));
+    assert_eq!((asked.attempt, asked.lost), (1, 0));
+    asked.state = OperationState::Running;
+    take(&mut asked, "w2", 20, Hold::Extended(5));
+    assert_eq!((asked.attempt, asked.lost, asked.claimed_by.as_deref()), (2, 1, Some("w2")));
+}
+
+#[test]
 fn dispatching_sets_the_times() {
     let new = dispatched(&operation(OperationState::Pending), 50);
     assert_eq!((new.created_at_ms, new.due_at_ms, new.until_ms), (50, 50, None));
@@ -73,6 +84,16 @@ fn dispatching_sets_the_times() {
     };
     let new = dispatched(&later, 50);
     assert_eq!((new.due_at_ms, new.until_ms), (90, Some(i64::MAX)));
+}
+
+#[test]
+fn an_agent_answers_in_its_time() {
+    let called = Operation { kind: OperationKind::Agent, ..operation(OperationState::Pending) };
+    let new = dispatched(&called, 50);
+    assert_eq!((new.until_ms, deadline(&new)), (Some(1_050), Some(1_050)));
+    assert_eq!(dispatched(&Operation { timeout_ms: 0, ..called.clone() }, 50).until_ms, None, "it has none");
+    let ended = Operation { state: OperationState::Cancelled, ..called };
+    assert_eq!((dispatched(&ended, 50).until_ms, deadline(&Operation { until_ms: Some(9), ..ended })), (None, None));
 }
 
 #[test]

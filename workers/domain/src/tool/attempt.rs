@@ -25,30 +25,49 @@ pub enum Start {
 #[derive(Debug, Clone, PartialEq)]
 pub enum Next {
     End(Result<Value, ToolError>),
+    /// `lost`: it did not fail, it was not brought to its end.
     Again {
         after_ms: u64,
         error: String,
+        lost: bool,
     },
     /// Ask the target whether it happened; [`probed`] decides with the answer.
     Probe(ActionFailure),
 }
 
 /// Decides by the operation as the claim gave it: `running` means that somebody claimed it before and
-/// was not heard of again. Such a loss is no attempt of the operation's own, but it has a bound, too.
+/// was not heard of again. Such a loss is no attempt of the operation's own, and the claim has counted it
+/// apart; but it has a bound, too.
 pub fn start(operation: &Operation) -> Start {
     if operation.state != OperationState::Running {
         return Start::Run;
     }
     if operation.attempt > operation.max_attempts.saturating_add(OPERATION_LOST_MAX) {
-        let what =
-            format!("{} was begun {} times, and each time whoever ran it died", operation.tool, operation.attempt);
-        return Start::End(ToolError { code: ToolErrorCode::ExecutionFailed, message: what, retriable: false });
+        return Start::End(lost_too_often(operation));
     }
     match operation.effect_class {
         EffectClass::Pure | EffectClass::Idempotent => Start::Run,
         EffectClass::Probeable => Start::Probe,
         EffectClass::AtMostOnce => Start::End(in_doubt(operation, "whoever ran it died")),
     }
+}
+
+/// Decides when whoever runs an attempt has to stop. A repeat is somebody else's where it does no harm, and
+/// as little an attempt of the operation's own as one whose executor died. Anything else is left to whoever
+/// claims it when this claim has ended: `None`.
+pub fn stopped(operation: &Operation) -> Option<Next> {
+    if !matches!(operation.effect_class, EffectClass::Pure | EffectClass::Idempotent) {
+        return None;
+    }
+    if operation.lost >= OPERATION_LOST_MAX && counted(operation) >= operation.max_attempts {
+        return Some(Next::End(Err(lost_too_often(operation))));
+    }
+    Some(Next::Again { after_ms: 0, error: "its executor was stopped".to_owned(), lost: true })
+}
+
+/// Starts that count as attempts, with the one that runs: losses do not, up to their bound.
+fn counted(operation: &Operation) -> u32 {
+    operation.attempt.saturating_sub(operation.lost.min(OPERATION_LOST_MAX))
 }
 
 /// Decides after an attempt.
@@ -69,7 +88,7 @@ pub fn next(operation: &Operation, request: &ActionRequest, outcome: Result<Valu
         return Next::End(Err(in_doubt(operation, &failure.error.message)));
     }
     let is_listed = request.retry_on.iter().any(|word| word == trouble.as_str());
-    if !is_listed || operation.attempt >= operation.max_attempts {
+    if !is_listed || counted(operation) >= operation.max_attempts {
         return Next::End(Err(used_up(operation, failure.error)));
     }
     again(operation, &failure)
@@ -81,7 +100,8 @@ pub fn probed(operation: &Operation, request: &ActionRequest, probe: Probe, fail
     match (probe, failure) {
         (Probe::Happened(answer), _) => Next::End(finished(request, answer)),
         (Probe::DidNotHappen, None) => {
-            Next::Again { after_ms: 0, error: "the attempt before did not reach its target".to_owned() }
+            // This start has not tried it either.
+            Next::Again { after_ms: 0, error: "the attempt before did not reach its target".to_owned(), lost: true }
         }
         (Probe::DidNotHappen, Some(failure)) => {
             next(operation, request, Err(ActionFailure { may_have_happened: false, ..failure }))
@@ -95,16 +115,23 @@ pub fn probed(operation: &Operation, request: &ActionRequest, probe: Probe, fail
 
 /// Waits double with each attempt; what the target asks for comes first.
 fn again(operation: &Operation, failure: &ActionFailure) -> Next {
-    let doublings = operation.attempt.saturating_sub(1).min(20);
+    let doublings = counted(operation).saturating_sub(1).min(20);
     let wait = operation.backoff_ms.saturating_mul(1 << doublings).max(failure.retry_after_ms.unwrap_or(0));
-    Next::Again { after_ms: wait.min(RETRY_DELAY_MS_MAX), error: failure.error.message.clone() }
+    Next::Again { after_ms: wait.min(RETRY_DELAY_MS_MAX), error: failure.error.message.clone(), lost: false }
 }
 
 fn used_up(operation: &Operation, mut error: ToolError) -> ToolError {
-    if operation.attempt > 1 {
-        error.message.push_str(&format!(" (after {} attempts)", operation.attempt));
+    let attempts = counted(operation);
+    if attempts > 1 {
+        error.message.push_str(&format!(" (after {attempts} attempts)"));
     }
     error
+}
+
+fn lost_too_often(operation: &Operation) -> ToolError {
+    let (tool, starts) = (&operation.tool, operation.attempt);
+    let message = format!("{tool} was begun {starts} times, and too often whoever ran it died or was stopped");
+    ToolError { code: ToolErrorCode::ExecutionFailed, message, retriable: false }
 }
 
 fn in_doubt(operation: &Operation, why: &str) -> ToolError {
@@ -180,6 +207,36 @@ mod tests {
         let (often, _) = operation_of(EffectClass::Pure, OPERATION_LOST_MAX + 2, 1);
         let often = Operation { state: OperationState::Running, ..often };
         assert!(matches!(start(&often), Start::End(_)), "losses have a bound");
+    }
+
+    #[test]
+    fn losses_are_no_attempts_up_to_their_bound() {
+        let (operation, request) = operation_of(EffectClass::Idempotent, 1, 3);
+        let after = |attempt, lost| {
+            let operation = Operation { attempt, lost, ..operation.clone() };
+            next(&operation, &request, Err(trouble(true)))
+        };
+        assert!(matches!(after(4, 3), Next::Again { after_ms: 100, lost: false, .. }), "the first that failed");
+        assert!(matches!(after(5, 3), Next::Again { after_ms: 200, .. }), "the second");
+        let Next::End(Err(error)) = after(6, 3) else { panic!("tried for ever") };
+        assert!(error.message.ends_with("(after 3 attempts)"), "{}", error.message);
+        assert!(matches!(after(OPERATION_LOST_MAX + 3, OPERATION_LOST_MAX + 2), Next::End(_)), "more of them count");
+    }
+
+    #[test]
+    fn what_has_to_stop_is_handed_back_where_that_is_safe_and_not_for_ever() {
+        for class in CLASSES {
+            let (operation, _) = operation_of(class, 1, 1);
+            let is_safe = matches!(class, EffectClass::Pure | EffectClass::Idempotent);
+            let again = Next::Again { after_ms: 0, error: "its executor was stopped".to_owned(), lost: true };
+            assert_eq!(stopped(&operation), is_safe.then_some(again), "{class:?}");
+        }
+        let (operation, _) = operation_of(EffectClass::Pure, OPERATION_LOST_MAX + 1, 1);
+        let often = Operation { lost: OPERATION_LOST_MAX, ..operation };
+        let Some(Next::End(Err(error))) = stopped(&often) else { panic!("handed back for ever") };
+        assert!(error.message.contains("was stopped") && !error.retriable, "{}", error.message);
+        let more = Operation { max_attempts: 2, ..often };
+        assert!(matches!(stopped(&more), Some(Next::Again { .. })), "as a failure would");
     }
 
     #[test]

@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 
 use schemas::conversation::{ApprovalRequest, OperationKind};
 use schemas::definition::{ActionKind, EffectClass, TargetType};
-use schemas::id::{AgentId, DefinitionId};
+use schemas::id::{AgentId, ConversationId, DefinitionId, OperationId, SessionId, TurnId};
 use schemas::limits::TOOL_MESSAGES_BYTES_MAX;
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use super::toolbox::Toolbox;
 use crate::chat::{Message, Role};
@@ -56,6 +56,40 @@ pub struct ActionRequest {
     pub input: Value,
     #[serde(default)]
     pub context: ExecutionContext,
+}
+
+/// Whose call it is, for templates.
+#[derive(Debug, Clone, Copy)]
+pub struct Whose<'a> {
+    pub operation_id: &'a OperationId,
+    pub session_id: &'a SessionId,
+    pub conversation_id: &'a ConversationId,
+    pub turn_id: &'a TurnId,
+    pub tool: &'a str,
+}
+
+impl ActionRequest {
+    /// What the templates of the action see: `input`, `context`, `messages` and `operation_id`; fields of the
+    /// input by their own names, too, where nothing else has that name.
+    pub fn seen(&self, whose: Whose<'_>) -> Value {
+        let mut seen = match &self.input {
+            Value::Object(map) => map.clone(),
+            _ => Map::new(),
+        };
+        seen.insert("input".to_owned(), self.input.clone());
+        seen.insert("operation_id".to_owned(), whose.operation_id.as_str().into());
+        seen.insert("messages".to_owned(), json!(self.context.messages));
+        let place = json!({
+            "agent_id": self.context.agent_id,
+            "project_ids": self.context.project_ids,
+            "session_id": whose.session_id,
+            "conversation_id": whose.conversation_id,
+            "turn_id": whose.turn_id,
+            "tool": whose.tool,
+        });
+        seen.insert("context".to_owned(), place);
+        Value::Object(seen)
+    }
 }
 
 /// Where a call comes from. None of it is the model's to choose.

@@ -71,6 +71,7 @@ pub fn operation(dispatch: Dispatch, place: Place, context: ExecutionContext) ->
         approval: dispatch.approval,
         effect_class: dispatch.effect_class,
         attempt: 0,
+        lost: 0,
         max_attempts: dispatch.max_attempts,
         backoff_ms: dispatch.backoff_ms,
         timeout_ms: dispatch.timeout_ms,

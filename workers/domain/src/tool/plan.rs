@@ -2,10 +2,10 @@
 
 use schemas::conversation::{ApprovalRequest, OperationKind};
 use schemas::definition::{
-    ActionKind, AgentConstraints, Approval, ApprovalDefault, EffectClass, InvocationMode, TargetType, Tool,
+    ActionKind, AgentConstraints, Approval, ApprovalDefault, EffectClass, InvocationMode, TargetType, Tool, ToolRetry,
 };
 use schemas::id::DefinitionId;
-use schemas::limits::{APPROVAL_S_MAX, TASK_UNTAKEN_S_DEFAULT};
+use schemas::limits::{AGENT_MS_DEFAULT, APPROVAL_S_MAX, TASK_UNTAKEN_S_DEFAULT};
 use serde_json::{Map, Value, json};
 
 use super::builtin::Builtin;
@@ -68,11 +68,17 @@ pub(super) fn decide(
             input,
             // Who joins does so at once (SPEC W-TOOL-07).
             is_async: tool.tool.is_async && mode == InvocationMode::Delegate,
-            timeout_ms: tool.tool.retry.timeout_ms,
+            timeout_ms: agent_ms(&tool.tool.retry),
             approval,
         }))),
         ResolvedTarget::Action(action) => dispatch(&tool.tool, action, input, approval, &call.input),
     }
+}
+
+/// How long an agent has to answer. What tools have by default is for machines, and a definition does not tell
+/// whether somebody chose it.
+fn agent_ms(retry: &ToolRetry) -> u64 {
+    if retry.timeout_ms == ToolRetry::default().timeout_ms { AGENT_MS_DEFAULT } else { retry.timeout_ms }
 }
 
 pub(super) fn error(code: ToolErrorCode, message: impl Into<String>) -> ToolError {

@@ -93,6 +93,13 @@ pub fn untaken(operation: &Operation) -> ToolError {
     ToolError { code: ToolErrorCode::Timeout, message, retriable: operation.state == OperationState::Pending }
 }
 
+/// The end of an agent's work that has not answered in its time.
+pub fn overdue(operation: &Operation) -> ToolError {
+    let (tool, seconds) = (&operation.tool, operation.timeout_ms / 1_000);
+    let message = format!("{tool} did not answer within {seconds} s and was told to stop; what it did so far stays");
+    ToolError { code: ToolErrorCode::Timeout, message, retriable: false }
+}
+
 /// What an action answered, as its task passes it on: mapped, and held to the schema of its output.
 ///
 /// # Errors

@@ -193,6 +193,8 @@ fn agents_are_asked_in_the_mode_that_is_chosen() {
     };
     let plain = asked(agent(json!({"async": true})), json!({"query": "x"}));
     assert_eq!((plain.mode, plain.is_async, plain.agent_id.as_str()), (InvocationMode::Delegate, true, "find"));
+    let ms = |retry: Value| asked(agent(json!({ "retry": retry })), json!({"query": "x"})).timeout_ms;
+    assert_eq!((ms(json!({})), ms(json!({"timeout_ms": 5_000}))), (86_400_000, 5_000), "agents wait for people");
     // The choice is no part of the input, and who joins does so at once.
     let joined = asked(agent(json!({"async": true})), json!({"query": "x", "invocation_mode": "loop_in"}));
     assert_eq!((joined.mode, joined.is_async, joined.input), (InvocationMode::LoopIn, false, json!({"query": "x"})));

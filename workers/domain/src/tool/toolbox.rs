@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use schemas::definition::{ActionKind, AgentConstraints, EffectClass};
+use schemas::json::Json;
 use schemas::limits::TOOLBOX_BYTES_MAX;
 use serde::{Deserialize, Serialize};
 
@@ -17,6 +18,9 @@ use crate::chat::{ToolCall, ToolError, ToolErrorCode};
 const KINDS: [ActionKind; 5] =
     [ActionKind::Http, ActionKind::Mcp, ActionKind::Mock, ActionKind::Llm, ActionKind::Memory];
 
+/// Programs of one reply that call tools: each of them is stored with a toolbox of its own.
+const PROGRAMS_MAX: usize = 8;
+
 /// The tools of an agent, as a program sees them.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Toolbox {
@@ -25,9 +29,35 @@ pub struct Toolbox {
     /// The others by name, with what a program is told that calls them.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub refused: BTreeMap<String, String>,
+    /// Why a program may call none at all: told at each call.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub closed: Option<String>,
 }
 
 impl Toolbox {
+    /// What a program may call whose operation has this class, after `others` of the same reply that may call
+    /// something.
+    pub fn for_program(
+        tools: &[ResolvedTool],
+        constraints: &AgentConstraints,
+        class: EffectClass,
+        others: usize,
+    ) -> Self {
+        let closed = |why: String| Self { closed: Some(why), ..Self::default() };
+        // The keys of its calls count them as they come, and in another run they may come otherwise.
+        if class != EffectClass::AtMostOnce {
+            let why = "this program calls no tools, because it may be run again (effect_class), and what it calls \
+                       would happen twice. The model can call them directly";
+            return closed(why.to_owned());
+        }
+        if others >= PROGRAMS_MAX {
+            let why =
+                format!("at most {PROGRAMS_MAX} programs of one reply call tools; run this one in the next reply");
+            return closed(why);
+        }
+        Self::of(tools, constraints)
+    }
+
     pub fn of(tools: &[ResolvedTool], constraints: &AgentConstraints) -> Self {
         let mut toolbox = Self::default();
         let mut left = TOOLBOX_BYTES_MAX;
@@ -67,6 +97,9 @@ impl Toolbox {
     /// # Errors
     /// Why it is not made, for the program.
     pub fn dispatch(&self, call: &ToolCall) -> Result<Dispatch, ToolError> {
+        if let Some(why) = &self.closed {
+            return Err(error(ToolErrorCode::PermissionDenied, why.clone()));
+        }
         let name = Builtin::parse(&call.name).map_or(call.name.as_str(), |builtin| builtin.name());
         if let Some(why) = self.refused.get(name) {
             return Err(error(ToolErrorCode::PermissionDenied, why.clone()));
@@ -78,6 +111,21 @@ impl Toolbox {
             ToolPlan::Agent(_) => Err(error(ToolErrorCode::PermissionDenied, refusal(name, "it asks another agent"))),
         }
     }
+}
+
+/// A request as people are shown it: without what a program may call, which is much and was asked by nobody.
+pub fn without_toolbox(request: &Json) -> Json {
+    const FIELD: &str = "toolbox";
+    let stripped = || {
+        let mut fields: BTreeMap<String, Json> = request.to().ok()?;
+        let mut context: BTreeMap<String, Json> = fields.get("context")?.to().ok()?;
+        context.remove(FIELD)?;
+        fields.insert("context".to_owned(), Json::of(&context));
+        Some(Json::of(&fields))
+    };
+    // Few requests have one, and the others need not be read.
+    let may_have = request.as_str().contains(FIELD);
+    may_have.then(stripped).flatten().unwrap_or_else(|| request.clone())
 }
 
 /// Whether a tool can be run there and then, and does no harm when whoever runs it dies.

@@ -1,6 +1,6 @@
 //! Whether the archive has what is recorded as archived of conversations, once (invariant J1).
 
-use schemas::limits::{PAGE_BYTES_MAX, RECORDS_PAGE};
+use schemas::limits::{RECORDS_PAGE, RECORDS_PAGE_BYTES_MAX};
 
 use crate::conversation::kept::{KINDS, KeptRecords, LogPlace};
 use crate::failure::Failure;
@@ -61,7 +61,7 @@ impl TranscriptVerdict {
                 since_ms: None,
                 descending: false,
                 limit: RECORDS_PAGE,
-                bytes: PAGE_BYTES_MAX,
+                bytes: RECORDS_PAGE_BYTES_MAX,
             };
             let rows = conversations.log(&query).await?;
             let mut wanted = KeptRecords::default();

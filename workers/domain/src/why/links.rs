@@ -94,6 +94,10 @@ impl<'a> Chain<'a> {
                 self.remedy(format!("Answer it: GET /api/operations/{id} shows what is asked."));
                 ("a person's answer; then the default counts".to_owned(), deadline)
             }
+            (OperationKind::Agent, _) if deadline.is_some() => {
+                ("the session that works on it; then it ends with TIMEOUT".to_owned(), deadline)
+            }
+            // Dispatched by a release that set none.
             (OperationKind::Agent, _) => ("the session that works on it".to_owned(), None),
             (OperationKind::Task, OperationState::Running) => {
                 let holder = operation.claimed_by.as_deref().unwrap_or("whoever claims it next");

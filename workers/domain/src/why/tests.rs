@@ -239,6 +239,11 @@ fn an_operation_says_whom_it_waits_for_and_until_when() {
         one.until_ms = Some(NOW + 9);
     });
     assert!(detail.contains("a person") && until == Some(rfc3339(NOW + 9)), "{detail}");
+    let (detail, until, _) = of(|one| {
+        one.kind = OperationKind::Agent;
+        one.until_ms = Some(NOW + 10);
+    });
+    assert!(detail.contains("TIMEOUT") && until == Some(rfc3339(NOW + 10)), "{detail}");
     assert_eq!(of(|_| ()).1, None, "the fleet's own executors take it");
 }
 

@@ -40,7 +40,7 @@ fn kept(conversation: &str, offsets: RangeInclusive<u64>) -> KeptRecords {
 }
 
 async fn add(archive: &LanceArchive, records: &KeptRecords) {
-    archive.add_records(records).await.expect("the archive takes records");
+    archive.add_records(records.clone()).await.expect("the archive takes records");
 }
 
 /// What there is of a log must be exactly its first `count` records.
@@ -76,6 +76,27 @@ async fn records_that_come_again_are_there_once() {
     assert_exact(&archive, "c1", 9, "beside another namespace").await;
     let theirs = archive.record_ids(&LogPlace { namespace: namespace("other"), ..at("c1", 0) }, 9).await;
     assert_eq!(theirs.expect("a read"), foreign.ids());
+}
+
+#[tokio::test]
+async fn what_others_left_behind_a_batch_is_found() {
+    let dir = TempDir::new().expect("a directory");
+    let (one, other) = (open(&dir, OpenOptions::default()).await, open(&dir, OpenOptions::default()).await);
+    // More than the next batch, and never recorded.
+    add(&one, &kept("c1", 1..=9)).await;
+    add(&other, &kept("c1", 1..=4)).await;
+    add(&other, &kept("c1", 5..=12)).await;
+    add(&other, &kept("c1", 13..=15)).await;
+    assert_exact(&other, "c1", 15, "after a crash").await;
+    // Somebody else has the role for a while.
+    add(&one, &kept("c1", 14..=18)).await;
+    add(&one, &kept("c1", 19..=21)).await;
+    add(&other, &kept("c1", 16..=24)).await;
+    add(&other, &kept("c1", 25..=27)).await;
+    assert_exact(&other, "c1", 27, "after two changes").await;
+    other.maintain().await.expect("upkeep");
+    add(&other, &kept("c1", 26..=30)).await;
+    assert_exact(&other, "c1", 30, "after upkeep").await;
 }
 
 #[tokio::test]
@@ -121,14 +142,14 @@ async fn a_writer_that_wakes_up_late_adds_nothing_twice() {
             successor.maintain().await.expect("upkeep");
         })
         .await;
-        let done = late.add_records(&old).await;
+        let done = late.add_records(old.clone()).await;
         if !gate.has_opened().await {
             done.expect("undisturbed");
             break;
         }
         let what = format!("before commit {points}");
         assert_exact(&fresh, "c1", 9, &what).await;
-        late.add_records(&old).await.expect("on top of what is there now");
+        late.add_records(old.clone()).await.expect("on top of what is there now");
         assert_exact(&fresh, "c1", 9, &what).await;
         points += 1;
     }

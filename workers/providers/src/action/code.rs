@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use domain::chat::ToolErrorCode;
 use domain::ports::{ActionCall, ActionFailure, ActionRunner, Trouble};
-use schemas::limits::{CODE_BYTES_MAX, CODE_MS_MAX, CODE_OUTPUT_BYTES_MAX};
+use schemas::limits::{CODE_BYTES_MAX, CODE_MS_MAX, CODE_OUTPUT_BYTES_MAX, TOOL_RESULT_BYTES_MAX};
 use serde_json::{Value, json};
 use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::process::Command;
@@ -29,6 +29,8 @@ const FILE: &str = "program.ts";
 const PRELUDE: &str = include_str!("code/prelude.js");
 /// Characters of a failure that tell what was called.
 const CALLED_CHARS_MAX: usize = 500;
+/// Room in a result for what is neither printed nor called.
+const REST_BYTES: usize = 1 << 10;
 
 /// What programs are run with.
 #[derive(Debug, Clone, Default)]
@@ -51,7 +53,7 @@ pub async fn run(config: &CodeConfig, runner: &dyn ActionRunner, call: &ActionCa
     })?;
     let mut group = start(config, folder.path())?;
     let bridge = Bridge::new(runner, call);
-    let limit = Duration::from_millis(CODE_MS_MAX.min(call.timeout_ms.max(1)));
+    let limit = time_of(call.timeout_ms);
     let ended = tokio::time::timeout(limit, outcome(&mut group, &bridge)).await;
     let ended = ended.unwrap_or_else(|_| {
         let message = format!("the program did not end within {} ms; do less at a time", limit.as_millis());
@@ -60,16 +62,17 @@ pub async fn run(config: &CodeConfig, runner: &dyn ActionRunner, call: &ActionCa
     told(ended, bridge.calls())
 }
 
-/// With what was called: as a list beside an answer, and in words before a failure, whose end may be cut.
-fn told(ended: Result<Value, ActionFailure>, calls: Vec<Value>) -> Result<Value, ActionFailure> {
-    if calls.is_empty() {
-        return ended;
-    }
+/// The time of a program: a little less than that of its operation, whose end knows of no calls.
+pub(super) fn time_of(timeout_ms: u64) -> Duration {
+    Duration::from_millis(timeout_ms.saturating_sub(1_000).max(timeout_ms / 2).clamp(1, CODE_MS_MAX))
+}
+
+/// With what was called: as a list beside what was printed (`stdout`, `stderr`), and in words before a failure,
+/// whose end may be cut.
+pub(super) fn told(ended: Result<(String, String), ActionFailure>, calls: Vec<Value>) -> Result<Value, ActionFailure> {
     match ended {
-        Ok(mut answer) => {
-            answer["calls"] = calls.into();
-            Ok(answer)
-        }
+        Ok((stdout, stderr)) => Ok(answer(stdout, stderr, calls)),
+        Err(failure) if calls.is_empty() => Err(failure),
         Err(mut failure) => {
             let word = |call: &Value| {
                 let end = call["error"].as_str().unwrap_or("ok");
@@ -80,6 +83,43 @@ fn told(ended: Result<Value, ActionFailure>, calls: Vec<Value>) -> Result<Value,
             failure.error.message = format!("after calls of {called}: {}", failure.error.message);
             Err(failure)
         }
+    }
+}
+
+/// Fits a result: what was printed is cut before the calls are lost.
+fn answer(stdout: String, stderr: String, calls: Vec<Value>) -> Value {
+    let mut answer = json!({});
+    if !calls.is_empty() {
+        answer["calls"] = calls.into();
+    }
+    let room = TOOL_RESULT_BYTES_MAX.saturating_sub(answer.to_string().len() + REST_BYTES);
+    // Each has half of it, and what the other one leaves of its half.
+    let beside = |other: &str| room - other.chars().map(bytes_of).sum::<usize>().min(room / 2);
+    let (of_stdout, of_stderr) = (beside(&stderr), beside(&stdout));
+    answer["stdout"] = within(stdout, of_stdout).into();
+    answer["stderr"] = within(stderr, of_stderr).into();
+    answer
+}
+
+/// As much of a text as takes so many bytes within JSON. What is cut is said.
+fn within(text: String, room: usize) -> String {
+    let mut used = 0;
+    let beyond = text.char_indices().find(|(_, c)| {
+        used += bytes_of(*c);
+        used > room
+    });
+    match beyond {
+        None => text,
+        Some((at, _)) => format!("{}\n[cut here: {} more bytes were printed]\n", &text[..at], text.len() - at),
+    }
+}
+
+/// Bytes of a character within JSON; of a few, less than that.
+fn bytes_of(c: char) -> usize {
+    match c {
+        '"' | '\\' | '\n' | '\r' | '\t' => 2,
+        c if c.is_ascii_control() => 6,
+        c => c.len_utf8(),
     }
 }
 
@@ -115,7 +155,8 @@ fn start(config: &CodeConfig, folder: &Path) -> Result<Group, ActionFailure> {
     })
 }
 
-async fn outcome(group: &mut Group, bridge: &Bridge<'_>) -> Result<Value, ActionFailure> {
+/// What it printed: its output, and beside it its errors.
+async fn outcome(group: &mut Group, bridge: &Bridge<'_>) -> Result<(String, String), ActionFailure> {
     let broken = |what: &str| ActionFailure::business(ToolErrorCode::InternalError, format!("the sandbox {what}"));
     let (Some(stdin), Some(stdout), Some(stderr)) =
         (group.child.stdin.take(), group.child.stdout.take(), group.child.stderr.take())
@@ -126,7 +167,7 @@ async fn outcome(group: &mut Group, bridge: &Bridge<'_>) -> Result<Value, Action
     let (stdout, stderr) = tokio::try_join!(bridge.serve(stdin, stdout), take(stderr))?;
     let status = group.child.wait().await.map_err(|_| broken("was lost"))?;
     if status.success() {
-        return Ok(json!({"stdout": stdout, "stderr": stderr}));
+        return Ok((stdout, stderr));
     }
     let how = status.code().map_or_else(|| "was killed".to_owned(), |code| format!("ended with status {code}"));
     let told = if stderr.is_empty() { &stdout } else { &stderr };
@@ -154,6 +195,13 @@ fn unreadable(error: &std::io::Error) -> ActionFailure {
     ActionFailure::business(ToolErrorCode::InternalError, format!("the sandbox cannot be read: {error}"))
 }
 
+/// A program behind its prelude, in one line with it, so that the lines of the program keep their numbers.
+pub(super) fn source(code: &str) -> String {
+    // A line that names an interpreter is one only where a file begins; here, it becomes a comment.
+    let (comment, rest) = code.strip_prefix("#!").map_or(("", code), |rest| ("//", rest));
+    format!("{} {comment}{rest}", PRELUDE.replace('\n', " "))
+}
+
 /// A folder with a program in it, which goes with its handle.
 struct Folder(PathBuf);
 
@@ -168,8 +216,7 @@ impl Folder {
         }
         std::fs::create_dir(&path)?;
         let folder = Self(path);
-        // In one line, so that the lines of the program keep their numbers.
-        std::fs::write(folder.path().join(FILE), format!("{} {code}", PRELUDE.replace('\n', " ")))?;
+        std::fs::write(folder.path().join(FILE), source(code))?;
         Ok(folder)
     }
 
@@ -179,6 +226,19 @@ impl Folder {
 }
 
 impl Drop for Folder {
+    fn drop(&mut self) {
+        let left = Left(std::mem::take(&mut self.0));
+        // A program may leave much, and this may be a thread that others wait for.
+        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
+            drop(runtime.spawn_blocking(move || drop(left)));
+        }
+    }
+}
+
+/// What a program left, removed wherever this is dropped: also by a runtime that ends and starts nothing more.
+struct Left(PathBuf);
+
+impl Drop for Left {
     fn drop(&mut self) {
         if let Err(error) = std::fs::remove_dir_all(&self.0) {
             tracing::warn!(folder = %self.0.display(), %error, "a folder of a program was left behind");

@@ -2,29 +2,18 @@
 
 use domain::ports::{ActionCall, ActionFailure};
 use domain::template::{Escape, Template, rendered};
-use serde_json::{Map, Value, json};
+use domain::tool::Whose;
+use serde_json::{Map, Value};
 
-/// `input`, `context`, `messages` and `operation_id`; fields of the input by their own names, too,
-/// where nothing else has that name.
+/// As [`domain::tool::ActionRequest::seen`] has it.
 pub fn context(call: &ActionCall) -> Value {
-    let request = &call.request;
-    let mut seen = match &request.input {
-        Value::Object(map) => map.clone(),
-        _ => Map::new(),
-    };
-    seen.insert("input".to_owned(), request.input.clone());
-    seen.insert("operation_id".to_owned(), call.operation_id.as_str().into());
-    seen.insert("messages".to_owned(), json!(request.context.messages));
-    let place = json!({
-        "agent_id": request.context.agent_id,
-        "project_ids": request.context.project_ids,
-        "session_id": call.session_id,
-        "conversation_id": call.conversation_id,
-        "turn_id": call.turn_id,
-        "tool": call.tool,
-    });
-    seen.insert("context".to_owned(), place);
-    Value::Object(seen)
+    call.request.seen(Whose {
+        operation_id: &call.operation_id,
+        session_id: &call.session_id,
+        conversation_id: &call.conversation_id,
+        turn_id: &call.turn_id,
+        tool: &call.tool,
+    })
 }
 
 /// The key under which a target knows a repeat: the same for all attempts, another for any other call.

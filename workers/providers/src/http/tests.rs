@@ -1,7 +1,7 @@
 //! Calls of step functions, against a small server of our own.
 
 use domain::effect::Effect;
-use schemas::id::{Namespace, SessionId, SessionKey};
+use schemas::id::{Epoch, Namespace, SessionId, SessionKey};
 use serde_json::json;
 
 use super::*;
@@ -10,7 +10,7 @@ use crate::fake_server::{FakeServer, Say};
 fn call() -> EffectCall {
     let session = SessionKey::new(Namespace::parse("default").expect("an id"), SessionId::parse("s-1").expect("an id"));
     let effect = Effect::NextDocument { paths: Vec::new(), glob: None, after: None };
-    EffectCall { session, key: "default:s-1:4:0".to_owned(), effect }
+    EffectCall { session, epoch: Epoch(1), key: "default:s-1:4:0".to_owned(), effect }
 }
 
 async fn post_to(url: &str, class: EffectClass, timeout_ms: u64, allow_private: bool) -> Outcome {

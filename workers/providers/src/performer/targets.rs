@@ -9,6 +9,9 @@ use crate::chat::{Source, Target};
 use crate::config::{Choice, Endpoint, SCRIPTED, Vendor};
 use crate::scripted::Scripted;
 
+/// The provider of profiles that mean whatever the fleet's own default is, and their word for its model.
+const DEFAULT: &str = "default";
+
 #[derive(Debug)]
 pub struct Targets {
     default: Target,
@@ -43,7 +46,7 @@ impl Targets {
     pub fn find(&self, target: &ModelTarget) -> Result<Target, Missing> {
         match target {
             ModelTarget::Default => Ok(self.default.clone()),
-            ModelTarget::Named(name) if name == "default" || self.all_scripted => Ok(self.default.clone()),
+            ModelTarget::Named(name) if name == DEFAULT || self.all_scripted => Ok(self.default.clone()),
             ModelTarget::Named(name) => self.profiles.get(name).cloned().ok_or_else(|| self.unknown(name)),
             ModelTarget::Profile(profile) => self.of_profile(profile),
         }
@@ -54,6 +57,8 @@ impl Targets {
         let missing = |message: String| Missing { provider: name.to_owned(), message };
         let base = if self.all_scripted || name == SCRIPTED {
             of_script(&self.scripted)
+        } else if name == DEFAULT {
+            self.default.clone()
         } else if let Some(known) = self.profiles.get(name) {
             known.clone()
         } else {
@@ -63,14 +68,16 @@ impl Targets {
                 None => return Err(self.unknown(name)),
             }
         };
+        let is_own_model = name == DEFAULT && profile.model == DEFAULT;
         let source = match base.source {
-            Source::Endpoint(endpoint) => {
+            Source::Endpoint(endpoint) if !is_own_model => {
                 Source::Endpoint(Arc::new(Endpoint { model: profile.model.clone(), ..endpoint.as_ref().clone() }))
             }
-            scripted @ Source::Scripted(_) => scripted,
+            as_it_is => as_it_is,
         };
         // Prices belong to a model; those of the configuration are for the one that it names.
-        let prices = if profile.prices == Prices::default() { base.prices } else { profile.prices };
+        let is_unpriced = profile.prices == Prices::default() || (is_own_model && is_free(&profile.prices));
+        let prices = if is_unpriced { base.prices } else { profile.prices };
         Ok(Target { source, prices, parameters: profile.parameters.over(&base.parameters) })
     }
 
@@ -83,6 +90,17 @@ impl Targets {
             message: format!("there is no model profile {name:?}; {known} (see [models.<name>] in stepfleet.toml)"),
         }
     }
+}
+
+/// A definition that says nothing of prices says zero.
+fn is_free(prices: &Prices) -> bool {
+    let all = [
+        prices.cost_per_1k_input_tokens,
+        prices.cost_per_1k_output_tokens,
+        prices.cost_per_1k_cached_input_tokens,
+        prices.cost_per_1k_cache_write_tokens,
+    ];
+    all.into_iter().flatten().all(|price| price == 0.0)
 }
 
 fn of_script(scripted: &Arc<Scripted>) -> Target {

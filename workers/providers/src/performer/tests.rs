@@ -2,7 +2,7 @@
 
 use domain::chat::{CallContext, ChatRequest, ErrorCategory, ModelProfile, ModelTarget, Parameters, Prices};
 use domain::effect::{EffectFailure, ModelRequest};
-use schemas::id::{Namespace, SessionId, SessionKey};
+use schemas::id::{Epoch, Namespace, SessionId, SessionKey};
 use serde_json::{Value, json};
 
 use super::*;
@@ -18,7 +18,7 @@ fn call(profile: Option<&str>) -> EffectCall {
         max_tokens: 50,
         json: true,
     };
-    EffectCall { session, key: "default:s-1:0:0".to_owned(), effect: Effect::Model(request) }
+    EffectCall { session, epoch: Epoch(1), key: "default:s-1:0:0".to_owned(), effect: Effect::Model(request) }
 }
 
 fn config(variables: &[(&str, &str)], profiles: &[(&str, Profile)]) -> ProvidersConfig {
@@ -195,6 +195,41 @@ async fn profiles_that_are_data_use_configured_addresses_and_keys() {
     let outcome = performer.chat(&chat_call(data("scripted", Prices::default())), None).await;
     assert_eq!(outcome.record.provider, "scripted");
     assert!(!format!("{performer:?}").contains("sk-hidden"));
+}
+
+#[tokio::test]
+async fn a_profile_of_the_default_is_whatever_the_fleet_was_started_with() {
+    let server = FakeServer::start(vec![answer(200, "", spoken("openai"))]).await;
+    let priced =
+        Prices { cost_per_1k_input_tokens: Some(1.0), cost_per_1k_output_tokens: Some(1.0), ..Prices::default() };
+    let own = Profile {
+        provider: "openai".to_owned(),
+        model: "own-1".to_owned(),
+        base_url: Some(server.url.clone()),
+        prices: priced,
+        ..Profile::default()
+    };
+    let performer = Performer::new(&config(&[], &[("default", own)])).expect("valid");
+    let ask = |model: &str| {
+        let free =
+            Prices { cost_per_1k_input_tokens: Some(0.0), cost_per_1k_output_tokens: Some(0.0), ..Prices::default() };
+        chat_call(ModelTarget::Profile(Box::new(ModelProfile {
+            provider: "default".to_owned(),
+            model: model.to_owned(),
+            parameters: Parameters::default(),
+            prices: free,
+        })))
+    };
+    for (model, cost) in [("default", 0.003), ("other-2", 0.0)] {
+        let outcome = performer.chat(&ask(model), None).await;
+        assert!(outcome.result.is_ok(), "{model}: {:?}", outcome.result);
+        assert_eq!(outcome.record.cost, Some(cost), "{model}");
+    }
+    let asked = server.requests().into_iter().map(|got| serde_json::from_str::<Value>(&got.body).expect("json"));
+    let models: Vec<Value> = asked.map(|body| body["model"].clone()).collect();
+    assert_eq!(models, [json!("own-1"), json!("other-2")]);
+    let keyless = Performer::new(&config(&[], &[])).expect("valid");
+    assert_eq!(keyless.chat(&ask("default"), None).await.record.provider, "scripted");
 }
 
 #[tokio::test]

@@ -1,6 +1,6 @@
 //! Placeholders in scripted replies: `{{subject}}`, `{{n}}`, `{{step}}`, `{{profile}}`,
-//! `{{state}}`, `{{state.a.b}}`, `{{guidance}}`, `{{guidance.a}}`, `{{prompt}}`, `{{result}}`, each with
-//! `|what else`.
+//! `{{state}}`, `{{state.a.b}}`, `{{guidance}}`, `{{guidance.a}}`, `{{prompt}}`, `{{brief}}`, `{{result}}`, each
+//! with `|what else`.
 
 use domain::moniker::model::prompt;
 use serde_json::{Map, Value};
@@ -39,6 +39,7 @@ impl Facts {
             ("n", "") => Some(self.n.into()),
             ("step", "") => Some(token_of(frame).into()),
             ("prompt", "") => Some(self.prompt.as_str().into()),
+            ("brief", "") => Some(brief(&self.prompt)).filter(|text| !text.is_empty()).map(Value::from),
             ("result", "") => Some(self.result.as_str()).filter(|text| !text.is_empty()).map(Value::from),
             ("profile", "") => self.profile.as_deref().map(Value::from),
             ("subject", "") => frame?.get("state")?.get("subject").cloned(),
@@ -51,9 +52,18 @@ impl Facts {
     }
 }
 
-const NAMES: [&str; 8] = ["n", "step", "profile", "subject", "state", "guidance", "prompt", "result"];
+const NAMES: [&str; 9] = ["n", "step", "profile", "subject", "state", "guidance", "prompt", "brief", "result"];
+/// Of a prompt in `{{brief}}`.
+const BRIEF_CHARS: usize = 200;
 /// In an object: its value's fields are taken in first, as in `{"...": "{{state}}", "told": 1}`.
 const SPREAD: &str = "...";
+
+/// Enough of a prompt to know it by, on one line.
+fn brief(prompt: &str) -> String {
+    let line = prompt.split_whitespace().collect::<Vec<_>>().join(" ");
+    let cut = line.char_indices().nth(BRIEF_CHARS).map(|(end, _)| format!("{}…", &line[..end]));
+    cut.unwrap_or(line)
+}
 
 /// Finds placeholders that nothing can fill.
 ///

@@ -379,3 +379,20 @@ async fn the_built_in_script_carries_the_presets() {
     let generic = run("run_step", Some("Do it."), json!({"a": 1}), 9).await;
     assert_eq!((generic.len(), &generic[2].state), (3, &json!({"a": 1, "steps": 3})));
 }
+
+#[tokio::test]
+async fn the_built_in_script_says_in_a_conversation_what_it_is_and_how_to_connect_a_model() {
+    let script = Arc::new(Scripted::built_in(None).expect("the built-in script"));
+    let said = say(&script, "What can\n  you do?").await;
+    for part in
+        ["scripted", "“What can you do?”", "ANTHROPIC_API_KEY", "OPENAI_API_KEY", "GEMINI_API_KEY", "OPENAI_BASE_URL"]
+    {
+        assert!(said.contains(part), "{part}: {said}");
+    }
+    assert!(!said.contains("next_step"), "{said}");
+    let long = say(&script, &"word ".repeat(500)).await;
+    assert!(long.contains("word …”") && long.len() < said.len() + 300, "{long}");
+    assert!(say(&script, " ").await.contains("“nothing”"));
+    let summary = say_of(&script, ChatRequest::ask(domain::compact::SYSTEM, "What came after it: a lot")).await;
+    assert!(summary.contains("no summary") && !summary.contains("a lot"), "{summary}");
+}

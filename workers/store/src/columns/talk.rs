@@ -22,7 +22,8 @@ pub(crate) use conversation_columns;
 /// Columns of [`operation`], of `operations o`.
 macro_rules! operation_columns {
     () => {
-        "o.namespace, o.state, o.attempt, o.created_at_ms, o.due_at_ms, o.claimed_by, o.until_ms, o.error, o.body"
+        "o.namespace, o.state, o.attempt, o.lost, o.created_at_ms, o.due_at_ms, o.claimed_by, o.until_ms, o.error, \
+         o.body"
     };
 }
 pub(crate) use operation_columns;
@@ -90,10 +91,11 @@ pub(crate) fn turn(row: &impl Columns) -> Result<Turn, Failure> {
 }
 
 pub(crate) fn operation(row: &impl Columns) -> Result<OperationRow, Failure> {
-    let attempt = u32::try_from(row.int("attempt")?).map_err(|error| super::bad_value("attempt", error))?;
+    let starts = |column| u32::try_from(row.int(column)?).map_err(|error| super::bad_value(column, error));
     let operation = Operation {
         state: name(row, "state", OperationState::parse)?,
-        attempt,
+        attempt: starts("attempt")?,
+        lost: starts("lost")?,
         created_at_ms: row.int("created_at_ms")?,
         due_at_ms: row.int("due_at_ms")?,
         claimed_by: row.opt_text("claimed_by")?.map(str::to_owned),

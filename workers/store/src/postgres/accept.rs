@@ -139,14 +139,26 @@ pub(super) async fn look(
     book.aside = aside;
     // Whoever else brought this very result may have ended its operation while we waited for a lock.
     if has_repeats || !operations.is_empty() {
-        let (namespaces, ids): (Vec<&str>, Vec<&str>) = wanted.actions.iter().copied().unzip();
-        let rows = sqlx::query(sql::FIND_ACTIONS).bind(namespaces).bind(ids).fetch_all(&mut *connection).await?;
-        for row in &rows {
-            let row = action_row(row)?;
-            book.actions.insert((row.namespace.clone(), row.action_id.clone()), seen(row)?);
-        }
+        find_actions(connection, &wanted.actions, &mut book).await?;
     }
     Ok((book, now_ms))
+}
+
+async fn find_actions(connection: &mut PgConnection, wanted: &[(&str, &str)], book: &mut Book) -> Result<(), Trouble> {
+    let (namespaces, ids): (Vec<&str>, Vec<&str>) = wanted.iter().copied().unzip();
+    let rows = sqlx::query(sql::FIND_ACTIONS).bind(namespaces).bind(ids).fetch_all(&mut *connection).await?;
+    for row in &rows {
+        let row = action_row(row)?;
+        book.actions.insert((row.namespace.clone(), row.action_id.clone()), seen(row)?);
+    }
+    Ok(())
+}
+
+/// What a repeated message is told of its actions. Its conversation is locked, so they are there.
+pub(super) async fn told(connection: &mut PgConnection, batch: &[&NewAction]) -> Result<Vec<Verdict>, Trouble> {
+    let mut book = Book::default();
+    find_actions(connection, &Wanted::of(batch).actions, &mut book).await?;
+    Ok(batch.iter().map(|new| book.told(new)).collect())
 }
 
 pub(super) fn judge(book: &mut Book, now_ms: i64, shards: u16, batch: &[&NewAction]) -> Vec<Verdict> {

@@ -28,7 +28,7 @@ use crate::batch::Running;
 pub(super) use crate::committing::Call;
 use crate::committing::{Prepared, prepare};
 use crate::judge::Aside;
-use crate::talking::{Place, Words};
+use crate::talking::{Forum, Place, Words};
 #[cfg(test)]
 pub(super) use sql::SQL;
 
@@ -99,12 +99,12 @@ impl Unit<Vec<CommitResult>> for Batch<'_> {
             return Ok(self.results(&rows)?);
         }
         begin(connection).await?;
-        self.lock(connection).await?;
+        let forums = self.lock(connection).await?;
         let mut results = self.results(&query.fetch_all(&mut *connection).await?)?;
         // Before the outbox: what it sends may be about what was just said.
         let done = results.iter().zip(&self.commits).filter(|(result, _)| matches!(result, CommitResult::Done { .. }));
         let done: Vec<&Commit> = done.map(|(_, one)| &one.commit).collect();
-        talk::write_words(connection, &done).await?;
+        talk::write_words(connection, &done, forums).await?;
         self.follow_up(connection, &mut results).await?;
         commit(connection).await?;
         Ok(results)
@@ -142,8 +142,8 @@ impl Batch<'_> {
     }
 
     /// First the shards, then all sessions, conversations and operations, each in order: those of the
-    /// outbox are among those of the commits, as far as they are named.
-    async fn lock(&self, connection: &mut PgConnection) -> Result<(), Trouble> {
+    /// outbox are among those of the commits, as far as they are named. Gives the conversations.
+    async fn lock(&self, connection: &mut PgConnection) -> Result<HashMap<Place, Forum>, Trouble> {
         let shards: Vec<i32> = self.commits.iter().map(|one| i32::from(one.commit.shard.0)).collect();
         let sent: Vec<&NewAction> = self.follow_ups().map(|(_, new)| new).collect();
         let aside = Aside::of(&sent);
@@ -159,10 +159,10 @@ impl Batch<'_> {
         let words = Words::of(&self.commits.iter().map(|one| &one.commit).collect::<Vec<_>>());
         let places = Aside::places(&sent);
         let places: Vec<&Place> = places.iter().chain(words.speakers.keys()).collect();
-        talk::lock_forums(connection, &places).await?;
+        let forums = talk::lock_forums(connection, &places).await?;
         operations.extend(words.operation_ids().map(|(namespace, id)| (namespace.as_str(), id.as_str())));
         talk::lock_works(connection, &operations).await?;
-        Ok(())
+        Ok(forums)
     }
 
     /// Accepts the outbox, after the heads are replaced: a session that ended in this very

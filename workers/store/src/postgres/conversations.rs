@@ -1,12 +1,13 @@
 //! Conversations: their rows, logs and turns.
 
+mod look;
 mod sql;
 mod write;
 
 use async_trait::async_trait;
 use domain::failure::Failure;
 use domain::ports::{
-    ConversationChange, ConversationQuery, Conversations, Inserted, LogQuery, Post, Posted, TurnQuery,
+    ConversationChange, ConversationQuery, Conversations, Inserted, LogQuery, Look, LookQuery, Post, Posted, TurnQuery,
 };
 use domain::spending::Spent;
 use schemas::conversation::{Conversation, LogKind, LogRecord, LogRow, Participant, Turn};
@@ -16,6 +17,7 @@ use schemas::limits::{OPEN_TURNS_MAX, PARTICIPANTS_MAX, SPENT_OF_SHARD_MAX};
 use super::PostgresStore;
 use super::pool::Statement;
 use super::rows::clean;
+use crate::columns::look::look as read_look;
 use crate::columns::talk::{conversation, log_row, participant, spent, turn};
 #[cfg(test)]
 pub(super) use sql::SQL;
@@ -103,6 +105,10 @@ impl Conversations for PostgresStore {
             .bind(query.limit as i64)
             .bind(whole(query.bytes as u64));
         self.0.pool.fetch_all(statement).await?.iter().map(log_row).collect()
+    }
+
+    async fn look(&self, query: &LookQuery) -> Result<Option<Look>, Failure> {
+        read_look(&self.0.pool.fetch_all(look::statement(query)).await?)
     }
 
     async fn record(

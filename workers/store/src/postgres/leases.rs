@@ -2,12 +2,12 @@
 
 use async_trait::async_trait;
 use domain::failure::Failure;
-use domain::ports::{Lease, Leases, ShardInfo, WorkerInfo};
+use domain::ports::{Heard, Lease, Leases, RoleInfo, ShardInfo, WorkerInfo};
 use schemas::id::{Epoch, Shard, WorkerId};
 use schemas::json::Json;
 
-use super::PostgresStore;
 use super::rows::{clean, count, get, id, json, now, opt_id, shard};
+use super::{MIGRATIONS, PostgresStore};
 
 const HEARTBEAT: &str = concat!(
     "INSERT INTO workers (worker_id, host, version, roles, draining, heartbeat_at_ms, backend_pid, backend_start)
@@ -18,7 +18,7 @@ const HEARTBEAT: &str = concat!(
         roles = excluded.roles, draining = workers.draining OR excluded.draining,
         heartbeat_at_ms = excluded.heartbeat_at_ms, backend_pid = excluded.backend_pid,
         backend_start = excluded.backend_start
-    RETURNING draining"
+    RETURNING draining, (SELECT coalesce(max(version), 0) FROM _sqlx_migrations WHERE success) AS schema"
 );
 const WORKERS: &str = concat!(
     "SELECT worker_id, host, version, roles, draining, age_ms FROM (
@@ -60,6 +60,8 @@ const HOLD_ROLE: &str = concat!(
     " RETURNING epoch"
 );
 const RELEASE_ROLE: &str = "UPDATE roles SET owner = NULL, lease_until_ms = 0 WHERE role = $1 AND owner = $2";
+const ROLES: &str =
+    concat!("SELECT role, owner, epoch, lease_until_ms - ", now!(), " AS left_ms FROM roles ORDER BY role");
 const RELEASE_SHARDS: &str = "
     WITH held AS MATERIALIZED (SELECT shard FROM shards WHERE owner IS NOT NULL ORDER BY shard FOR NO KEY UPDATE)
     UPDATE shards SET owner = NULL, lease_until_ms = 0 FROM held WHERE shards.shard = held.shard";
@@ -100,6 +102,7 @@ pub(super) const SQL: &[(&str, &str)] = &[
     ("leases::release", RELEASE),
     ("leases::hold_role", HOLD_ROLE),
     ("leases::release_role", RELEASE_ROLE),
+    ("leases::roles", ROLES),
     ("leases::release_shards", RELEASE_SHARDS),
     ("leases::release_roles", RELEASE_ROLES),
     ("leases::release_gone", RELEASE_GONE),
@@ -117,7 +120,7 @@ impl Leases for PostgresStore {
         Ok(self.0.shards)
     }
 
-    async fn heartbeat(&self, info: &WorkerInfo) -> Result<bool, Failure> {
+    async fn heartbeat(&self, info: &WorkerInfo) -> Result<Heard, Failure> {
         let query = || {
             sqlx::query(HEARTBEAT)
                 .bind(info.worker.as_str())
@@ -128,7 +131,7 @@ impl Leases for PostgresStore {
         };
         let rows = self.0.leases.write(query).await?;
         let row = rows.first().ok_or_else(|| Failure::internal("a heartbeat returned nothing"))?;
-        get(row, "draining")
+        Ok(Heard { draining: get(row, "draining")?, newer_schema: MIGRATIONS.newer(get(row, "schema")?) })
     }
 
     async fn workers(&self, max_age_ms: i64) -> Result<Vec<WorkerInfo>, Failure> {
@@ -191,6 +194,19 @@ impl Leases for PostgresStore {
 
     async fn release_role(&self, role: &str, worker: &WorkerId) -> Result<(), Failure> {
         self.0.leases.execute(|| sqlx::query(RELEASE_ROLE).bind(clean(role)).bind(worker.as_str())).await.map(drop)
+    }
+
+    async fn roles(&self) -> Result<Vec<RoleInfo>, Failure> {
+        let rows = self.0.leases.fetch_all(sqlx::query(ROLES)).await?;
+        let info = |row| {
+            Ok(RoleInfo {
+                role: get(row, "role")?,
+                owner: opt_id(row, "owner")?,
+                epoch: Epoch(get(row, "epoch")?),
+                lease_ms_left: get(row, "left_ms")?,
+            })
+        };
+        rows.iter().map(info).collect()
     }
 
     async fn release_all(&self) -> Result<(), Failure> {

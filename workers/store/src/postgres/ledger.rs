@@ -69,8 +69,36 @@ const FORGET_EFFECTS: &str = concat!(
     bound!("$1"),
     " ORDER BY settled_at_ms LIMIT $2))"
 );
-const STATS: &str =
-    "SELECT count(*) AS pending, min(accepted_at_ms) AS oldest_ms FROM actions WHERE processed_at_ms IS NULL";
+/// The oldest action of those sessions that go on by themselves, among as many as are asked for. Each
+/// session is looked up by its key: a join might read them all.
+macro_rules! oldest_of {
+    ($sessions:literal) => {
+        concat!(
+            "(SELECT min(o.oldest_ms) FROM (
+                SELECT a.namespace, a.session_id, min(a.accepted_at_ms) AS oldest_ms FROM actions AS a
+                WHERE a.processed_at_ms IS NULL GROUP BY a.shard, a.namespace, a.session_id",
+            $sessions,
+            ") AS o
+            CROSS JOIN LATERAL (
+                SELECT s.status FROM sessions AS s
+                WHERE s.namespace = o.namespace AND s.session_id = o.session_id OFFSET 0) AS s
+            WHERE s.status NOT IN ('paused', 'error'))"
+        )
+    };
+}
+/// What is pending is read whole, and a few sessions are looked up: all of them only if the 256 that
+/// have waited longest are held up. What moves those counts wherever it is.
+const STATS: &str = concat!(
+    "SELECT (SELECT count(*) FROM actions WHERE processed_at_ms IS NULL) AS pending, least(
+        coalesce(",
+    oldest_of!(" ORDER BY oldest_ms LIMIT 256"),
+    ", ",
+    oldest_of!(""),
+    "),
+        (SELECT min(a.accepted_at_ms) FROM actions AS a
+        WHERE a.processed_at_ms IS NULL AND a.lane = 'control' AND a.type IN ('pause', 'resume', 'destroy'))
+    ) AS oldest_ms"
+);
 /// One index search per shard, and none over the whole ledger.
 const BACKLOG: &str = "
     SELECT (SELECT count(*) FROM actions AS a WHERE a.processed_at_ms IS NULL AND a.shard = j.shard) AS pending

@@ -21,7 +21,7 @@ use crate::open::{OpenError, OpenOptions};
 /// The first version whose settings bound everything that must be bounded.
 const POSTGRES_MIN: i32 = 140_000;
 /// Connections for reads, marks and upkeep.
-const POOL_MAX: u32 = 4;
+const POOL_MAX: usize = 4;
 /// A worker that gave no sign of life for a day is forgotten.
 const WORKER_FORGOTTEN_MS: i64 = 24 * 3_600_000;
 
@@ -35,6 +35,8 @@ pub(crate) const MIGRATIONS: Migrations = Migrations(&[
     (7, "summaries", include_str!("../../../../migrations/postgres/0007_summaries.sql")),
     (8, "memory_archive", include_str!("../../../../migrations/postgres/0008_memory_archive.sql")),
     (9, "transcript_archive", include_str!("../../../../migrations/postgres/0009_transcript_archive.sql")),
+    (10, "lost_starts", include_str!("../../../../migrations/postgres/0010_lost_starts.sql")),
+    (11, "agent_deadlines", include_str!("../../../../migrations/postgres/0011_agent_deadlines.sql")),
 ]);
 
 const SELECT_VERSION: &str = "

@@ -11,7 +11,7 @@ use sqlx::PgConnection;
 use super::PostgresStore;
 use super::accept;
 use super::pool::Statement;
-use super::rows::{clean, moment};
+use super::rows::{clean, count, moment};
 use super::writer::{Trouble, Unit, begin, commit};
 use crate::columns::talk::{operation, operation_columns};
 use crate::judge::Aside;
@@ -25,7 +25,8 @@ macro_rules! until {
         concat!(moment!(), " + CASE WHEN $5::bool THEN least(o.timeout_ms, 2305843009213693951) ELSE 0 END + $3::int8")
     };
 }
-/// What others are claiming at this moment is passed over. The state comes back as it was.
+/// What others are claiming at this moment is passed over. The state comes back as it was; that it was
+/// `running` says that the start before was lost, as in `domain::talk::take`.
 const CLAIM: &str = concat!(
     "WITH due AS MATERIALIZED (
         SELECT d.namespace, d.operation_id, d.state, d.due_at_ms FROM operations AS d
@@ -33,13 +34,14 @@ const CLAIM: &str = concat!(
     moment!(),
     " ORDER BY d.due_at_ms, d.namespace, d.operation_id LIMIT $4 FOR NO KEY UPDATE SKIP LOCKED
     ), claimed AS (
-        UPDATE operations AS o SET state = 'running', attempt = o.attempt + 1, claimed_by = $2, due_at_ms = ",
+        UPDATE operations AS o SET state = 'running', attempt = o.attempt + 1,
+            lost = o.lost + CASE d.state WHEN 'running' THEN 1 ELSE 0 END, claimed_by = $2, due_at_ms = ",
     until!(),
     ", until_ms = ",
     until!(),
     " FROM due AS d WHERE o.namespace = d.namespace AND o.operation_id = d.operation_id
-        RETURNING o.namespace, o.operation_id, o.attempt, o.created_at_ms, o.due_at_ms, o.claimed_by, o.until_ms,
-            o.error, o.body, d.state, d.due_at_ms AS was_due_at_ms
+        RETURNING o.namespace, o.operation_id, o.attempt, o.lost, o.created_at_ms, o.due_at_ms, o.claimed_by,
+            o.until_ms, o.error, o.body, d.state, d.due_at_ms AS was_due_at_ms
     )
     SELECT ",
     operation_columns!(),
@@ -48,7 +50,7 @@ const CLAIM: &str = concat!(
 const AGAIN: &str = concat!(
     "UPDATE operations SET state = 'pending', due_at_ms = ",
     moment!(),
-    " + $4::int8, until_ms = NULL, claimed_by = NULL, error = $5
+    " + $4::int8, until_ms = NULL, claimed_by = NULL, error = $5, lost = lost + $6::int8
     WHERE namespace = $1 AND operation_id = $2 AND state IN ('pending', 'running')
         AND ($3::text IS NULL OR claimed_by = $3)"
 );
@@ -71,6 +73,13 @@ const EXPIRED: &str = concat!(
     moment!(),
     " ORDER BY o.until_ms, o.namespace, o.operation_id LIMIT $1"
 );
+const OVERDUE: &str = concat!(
+    "SELECT ",
+    operation_columns!(),
+    " FROM operations AS o WHERE o.kind = 'agent' AND o.state = 'pending' AND o.until_ms <= ",
+    moment!(),
+    " ORDER BY o.until_ms, o.namespace, o.operation_id LIMIT $1"
+);
 /// As `domain::talk::deadline` says; the very expression of the index.
 const UNTAKEN: &str = concat!(
     "SELECT ",
@@ -80,6 +89,14 @@ const UNTAKEN: &str = concat!(
     moment!(),
     " ORDER BY (CASE o.state WHEN 'pending' THEN o.created_at_ms ELSE o.due_at_ms END) + o.wait_ms,
         o.namespace, o.operation_id LIMIT $1"
+);
+const WAITING: &str = concat!(
+    "SELECT ",
+    moment!(),
+    " - o.due_at_ms AS waiting_ms FROM operations AS o
+    WHERE o.kind = 'task' AND o.state IN ('pending', 'running') AND o.pool = $1 AND o.due_at_ms <= ",
+    moment!(),
+    " ORDER BY o.due_at_ms LIMIT 1"
 );
 const LIST: &str = concat!(
     "SELECT ",
@@ -100,7 +117,9 @@ pub(super) const SQL: &[(&str, &str)] = &[
     ("operations::release", RELEASE),
     ("operations::extend", EXTEND),
     ("operations::expired", EXPIRED),
+    ("operations::overdue", OVERDUE),
     ("operations::untaken", UNTAKEN),
+    ("operations::waiting", WAITING),
     ("operations::list", LIST),
 ];
 
@@ -132,9 +151,12 @@ impl Operations for PostgresStore {
         ended: Ended,
     ) -> Result<Ending, Failure> {
         match ended {
-            Ended::Again { after_ms, error } => {
+            Ended::Again { after_ms, error, lost } => {
                 let (claimant, error) = (claimant.map(|text| clean(text).into_owned()), clean(&error).into_owned());
-                let query = || at(AGAIN, namespace, id).bind(&claimant).bind(span(after_ms)).bind(&error);
+                let query = || {
+                    let again = at(AGAIN, namespace, id).bind(&claimant).bind(span(after_ms));
+                    again.bind(&error).bind(i64::from(lost))
+                };
                 let scheduled = self.0.pool.execute(query).await? > 0;
                 Ok(if scheduled { Ending::Scheduled } else { Ending::NotOpen })
             }
@@ -181,6 +203,15 @@ impl Operations for PostgresStore {
 
     async fn untaken(&self, limit: usize) -> Result<Vec<OperationRow>, Failure> {
         self.0.pool.fetch_all(sqlx::query(UNTAKEN).bind(limit as i64)).await?.iter().map(operation).collect()
+    }
+
+    async fn overdue(&self, limit: usize) -> Result<Vec<OperationRow>, Failure> {
+        self.0.pool.fetch_all(sqlx::query(OVERDUE).bind(limit as i64)).await?.iter().map(operation).collect()
+    }
+
+    async fn waiting_ms(&self, pool: &str) -> Result<Option<u64>, Failure> {
+        let row = self.0.pool.fetch_optional(sqlx::query(WAITING).bind(clean(pool).into_owned())).await?;
+        row.as_ref().map(|row| count(row, "waiting_ms")).transpose()
     }
 }
 

@@ -24,20 +24,21 @@ pub(super) use sql::SQL;
 
 pub(super) type Works = HashMap<(Namespace, OperationId), Work>;
 
-/// Writes what commits say.
-pub(super) async fn write_words(connection: &mut PgConnection, commits: &[&Commit]) -> Result<(), Trouble> {
+/// Writes what commits say. `forums`: all that they speak in, locked.
+pub(super) async fn write_words(
+    connection: &mut PgConnection,
+    commits: &[&Commit],
+    mut forums: HashMap<Place, Forum>,
+) -> Result<(), Trouble> {
     let words = Words::of(commits);
     if words.is_empty() {
         return Ok(());
     }
-    let places: Vec<&Place> = words.speakers.keys().collect();
-    let mut forums = lock_forums(connection, &places).await?;
     let homeless = words.speakers.iter().filter(|(place, _)| !forums.contains_key(*place));
     let homeless: Vec<&SessionKey> = homeless.map(|(_, (key, _))| *key).collect();
     let specs = specs(connection, &homeless).await?;
-    let now_ms = now_ms(connection).await?;
+    let (known, now_ms) = known_records(connection, &words.said).await?;
     let additions = words.open(&mut forums, &specs, now_ms);
-    let known = known_records(connection, &words.said).await?;
     write(connection, now_ms, &words.into_additions(forums, &known, additions, now_ms)).await
 }
 
@@ -76,16 +77,22 @@ async fn specs(
     Ok(rows.iter().map(|row| Ok((key(row)?, json(row, "spec")?))).collect::<Result<_, Failure>>()?)
 }
 
-/// Which of the records a log has already. Their conversations are locked.
-async fn known_records(connection: &mut PgConnection, said: &[Said<'_>]) -> Result<HashSet<usize>, Trouble> {
+/// Which of the records a log has already, and the database's time. Their conversations are locked.
+async fn known_records(connection: &mut PgConnection, said: &[Said<'_>]) -> Result<(HashSet<usize>, i64), Trouble> {
     if said.is_empty() {
-        return Ok(HashSet::new());
+        return Ok((HashSet::new(), now_ms(connection).await?));
     }
     let ids: Vec<String> = said.iter().map(|one| clean(&one.record.id).into_owned()).collect();
     let wanted = pairs(sql::FIND_RECORDS, said.iter().map(|one| (one.place.0.as_str(), one.place.1.as_str())));
     let rows = wanted.bind(ids).fetch_all(connection).await?;
-    let place = |row| Ok(usize::try_from(get::<i64>(row, "place")? - 1).unwrap_or(usize::MAX));
-    Ok(rows.iter().map(place).collect::<Result<_, Failure>>()?)
+    let now_ms = rows.first().map(|row| get(row, "now_ms")).transpose()?;
+    let now_ms = now_ms.ok_or_else(|| Failure::internal("the database did not say its time"))?;
+    let mut known = HashSet::new();
+    for row in &rows {
+        let place = get::<Option<i64>>(row, "place")?;
+        known.extend(place.and_then(|place| usize::try_from(place - 1).ok()));
+    }
+    Ok((known, now_ms))
 }
 
 /// The operations that there are.
@@ -129,16 +136,8 @@ pub(super) async fn write(
     if !additions.joined.is_empty() {
         columns::joined(sqlx::query(sql::JOIN), additions).execute(&mut *connection).await?;
     }
-    if !additions.placed.is_empty() {
-        columns::placed(sqlx::query(sql::LOG), additions).execute(&mut *connection).await?;
-        columns::ends(sqlx::query(sql::MOVE_ENDS), additions).bind(now_ms).execute(&mut *connection).await?;
-    }
-    let spent = additions.spent();
-    if !spent.is_empty() {
-        columns::spent(sqlx::query(sql::SPEND), &spent).execute(&mut *connection).await?;
-    }
-    if !additions.turns.is_empty() {
-        columns::turns(sqlx::query(sql::PUT_TURNS), additions).execute(&mut *connection).await?;
+    if additions.says() {
+        columns::said(sqlx::query(sql::SAY), now_ms, additions).execute(&mut *connection).await?;
     }
     if !additions.operations.is_empty() {
         columns::operations(sqlx::query(sql::PUT_OPERATIONS), additions).execute(&mut *connection).await?;

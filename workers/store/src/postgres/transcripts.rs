@@ -10,7 +10,8 @@ use super::pool::Statement;
 use crate::columns::talk::{log_place, unarchived};
 
 /// `$4`: the kinds whose bodies are wanted. One conversation more than rows: that of the place before may have
-/// none left. The database counts the bytes, so that no more than was asked for travels.
+/// none left. A page begins in its log by the index, and is in the order in which conversations are found: so it
+/// looks at no rows beyond its own. The database counts the bytes, so that no more than was asked for travels.
 const UNARCHIVED: &str = "
     SELECT c.namespace, c.conversation_id, c.log_offset, c.record_id, c.kind, c.turn_id, c.agent_id, c.session_id,
         c.at_ms, c.body
@@ -19,7 +20,7 @@ const UNARCHIVED: &str = "
             sum(octet_length(p.body)) OVER (ORDER BY p.namespace, p.conversation_id, p.log_offset
                 ROWS UNBOUNDED PRECEDING) AS taken
         FROM (
-            SELECT l.namespace, l.conversation_id, l.log_offset, l.record_id, l.kind, l.turn_id, l.agent_id,
+            SELECT w.namespace, w.conversation_id, l.log_offset, l.record_id, l.kind, l.turn_id, l.agent_id,
                 l.session_id, l.at_ms, CASE WHEN l.kind = ANY ($4::text[]) THEN l.body ELSE 'null' END AS body
             FROM (
                 SELECT f.namespace, f.conversation_id, f.unarchived_from FROM conversations AS f
@@ -28,10 +29,10 @@ const UNARCHIVED: &str = "
             CROSS JOIN LATERAL (
                 SELECT * FROM conversation_log AS k
                 WHERE k.namespace = w.namespace AND k.conversation_id = w.conversation_id
-                    AND k.log_offset >= w.unarchived_from
-                    AND (k.log_offset > $3::int8 OR w.namespace <> $1 OR w.conversation_id <> $2)
+                    AND k.log_offset > greatest(w.unarchived_from - 1,
+                        CASE WHEN w.namespace = $1 AND w.conversation_id = $2 THEN $3::int8 ELSE 0 END)
                 ORDER BY k.log_offset LIMIT $5::int8) AS l
-            ORDER BY l.namespace, l.conversation_id, l.log_offset LIMIT $5::int8) AS p) AS c
+            ORDER BY w.namespace, w.conversation_id, l.log_offset LIMIT $5::int8) AS p) AS c
     WHERE c.taken <= $6::int8 OR c.taken = c.own
     ORDER BY c.namespace, c.conversation_id, c.log_offset";
 /// Locks the conversations in the order of their ids, as commits do.

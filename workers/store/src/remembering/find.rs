@@ -88,7 +88,7 @@ fn see(search: &mut Search<'_>, row: &impl Columns) -> Result<(), Failure> {
     Ok(())
 }
 
-fn traits(row: &impl Columns) -> Result<Traits<'_>, Failure> {
+pub(super) fn traits(row: &impl Columns) -> Result<Traits<'_>, Failure> {
     Ok(Traits {
         tier: name(row, "tier", MemoryTier::parse)?,
         kind: row.text("type")?,

@@ -32,7 +32,7 @@ impl SqliteStore {
             .bind(namespace)
             .bind(session)
             .bind(limit as i64)
-            .fetch_all(&self.0.readers)
+            .fetch_all(&mut *self.0.readers.lend().await?)
             .await
             .map_err(failure)?;
         let read = |row| Ok((key(row)?, Head { wake_at_ms: get(row, "wake_at_ms")?, ..json(row, "head")? }));

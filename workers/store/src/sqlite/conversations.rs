@@ -1,12 +1,13 @@
 //! Conversations: their rows, logs and turns.
 
+mod look;
 mod sql;
 mod write;
 
 use async_trait::async_trait;
 use domain::failure::Failure;
 use domain::ports::{
-    ConversationChange, ConversationQuery, Conversations, Inserted, LogQuery, Post, Posted, TurnQuery,
+    ConversationChange, ConversationQuery, Conversations, Inserted, LogQuery, Look, LookQuery, Post, Posted, TurnQuery,
 };
 use domain::spending::Spent;
 use futures::TryStreamExt;
@@ -20,7 +21,10 @@ use super::accept;
 use super::failure::failure;
 use super::rows::get;
 use super::writer::Statement;
+use crate::columns::look::look as read_look;
 use crate::columns::talk::{conversation, log_row, participant, spent, turn};
+#[cfg(test)]
+pub(super) use look::SQL as LOOK_SQL;
 #[cfg(test)]
 pub(super) use sql::SQL;
 
@@ -41,7 +45,7 @@ impl Conversations for SqliteStore {
 
     async fn conversation(&self, namespace: &Namespace, id: &ConversationId) -> Result<Option<Conversation>, Failure> {
         let query = sqlx::query(sql::ONE).bind(namespace.as_str()).bind(id.as_str());
-        let row = query.fetch_optional(&self.0.readers).await.map_err(failure)?;
+        let row = query.fetch_optional(&mut *self.0.readers.lend().await?).await.map_err(failure)?;
         row.as_ref().map(conversation).transpose()
     }
 
@@ -59,7 +63,7 @@ impl Conversations for SqliteStore {
             .bind(query.user_id.as_ref().map(|id| id.as_str()))
             .bind(query.include_internal)
             .bind(query.limit as i64)
-            .fetch_all(&self.0.readers)
+            .fetch_all(&mut *self.0.readers.lend().await?)
             .await
             .map_err(failure)?;
         rows.iter().map(conversation).collect()
@@ -78,7 +82,8 @@ impl Conversations for SqliteStore {
 
     async fn participants(&self, namespace: &Namespace, id: &ConversationId) -> Result<Vec<Participant>, Failure> {
         let query = sqlx::query(sql::PARTICIPANTS).bind(namespace.as_str()).bind(id.as_str());
-        let rows = query.bind(PARTICIPANTS_MAX as i64).fetch_all(&self.0.readers).await.map_err(failure)?;
+        let rows =
+            query.bind(PARTICIPANTS_MAX as i64).fetch_all(&mut *self.0.readers.lend().await?).await.map_err(failure)?;
         rows.iter().map(participant).collect()
     }
 
@@ -113,6 +118,7 @@ impl Conversations for SqliteStore {
 
     async fn log(&self, query: &LogQuery) -> Result<Vec<LogRow>, Failure> {
         let kinds: Vec<&str> = query.kinds.iter().map(|kind| kind.as_str()).collect();
+        let mut reader = self.0.readers.lend().await?;
         let mut stream = sqlx::query(log_statement(query))
             .bind(query.namespace.as_str())
             .bind(query.conversation_id.as_str())
@@ -122,7 +128,7 @@ impl Conversations for SqliteStore {
             .bind((!kinds.is_empty()).then(|| Json::of(&kinds).as_str().to_owned()))
             .bind(query.turn_id.as_ref().map(|id| id.as_str()))
             .bind(query.limit as i64)
-            .fetch(&self.0.readers);
+            .fetch(&mut *reader);
         let (mut rows, mut taken) = (Vec::new(), 0_usize);
         while let Some(row) = stream.try_next().await.map_err(failure)? {
             taken = taken.saturating_add(get::<&str>(&row, "body")?.len());
@@ -134,6 +140,11 @@ impl Conversations for SqliteStore {
         Ok(rows)
     }
 
+    async fn look(&self, query: &LookQuery) -> Result<Option<Look>, Failure> {
+        let rows = look::statement(query).fetch_all(&mut *self.0.readers.lend().await?).await.map_err(failure)?;
+        read_look(&rows)
+    }
+
     async fn record(
         &self,
         namespace: &Namespace,
@@ -141,24 +152,30 @@ impl Conversations for SqliteStore {
         id: &str,
     ) -> Result<Option<LogRow>, Failure> {
         let query = at(sql::RECORD, namespace, conversation).bind(id.to_owned());
-        query.fetch_optional(&self.0.readers).await.map_err(failure)?.as_ref().map(log_row).transpose()
+        query
+            .fetch_optional(&mut *self.0.readers.lend().await?)
+            .await
+            .map_err(failure)?
+            .as_ref()
+            .map(log_row)
+            .transpose()
     }
 
     async fn turn(&self, namespace: &Namespace, id: &TurnId) -> Result<Option<Turn>, Failure> {
         let query = sqlx::query(sql::TURN).bind(namespace.as_str()).bind(id.as_str());
-        let row = query.fetch_optional(&self.0.readers).await.map_err(failure)?;
+        let row = query.fetch_optional(&mut *self.0.readers.lend().await?).await.map_err(failure)?;
         row.as_ref().map(turn).transpose()
     }
 
     async fn open_turns(&self, namespace: &Namespace, of: &[ConversationId]) -> Result<Vec<Turn>, Failure> {
         let ids = serde_json::json!(of).to_string();
         let query = sqlx::query(sql::OPEN_TURNS).bind(namespace.as_str()).bind(ids).bind(OPEN_TURNS_MAX as i64);
-        query.fetch_all(&self.0.readers).await.map_err(failure)?.iter().map(turn).collect()
+        query.fetch_all(&mut *self.0.readers.lend().await?).await.map_err(failure)?.iter().map(turn).collect()
     }
 
     async fn spent(&self, namespace: &Namespace) -> Result<Spent, Failure> {
         let query = sqlx::query(sql::SPENT).bind(namespace.as_str()).bind(whole(SPENT_OF_SHARD_MAX));
-        spent(&query.fetch_one(&self.0.readers).await.map_err(failure)?)
+        spent(&query.fetch_one(&mut *self.0.readers.lend().await?).await.map_err(failure)?)
     }
 
     async fn turns(&self, query: &TurnQuery) -> Result<Vec<Turn>, Failure> {
@@ -172,7 +189,7 @@ impl Conversations for SqliteStore {
             .bind(query.session_id.as_ref().map(|id| id.as_str()))
             .bind(query.status.map(|status| status.as_str()))
             .bind(query.limit as i64)
-            .fetch_all(&self.0.readers)
+            .fetch_all(&mut *self.0.readers.lend().await?)
             .await
             .map_err(failure)?;
         rows.iter().map(turn).collect()

@@ -99,7 +99,7 @@ impl Definitions for SqliteStore {
 
     async fn definition(&self, namespace: &Namespace, key: &DefinitionKey) -> Result<Option<DefinitionRow>, Failure> {
         let query = sqlx::query(NEWEST).bind(namespace.as_str()).bind(key.0.as_str()).bind(key.1.as_str());
-        let row = query.fetch_optional(&self.0.readers).await.map_err(failure)?;
+        let row = query.fetch_optional(&mut *self.0.readers.lend().await?).await.map_err(failure)?;
         row.as_ref().map(definition).transpose()
     }
 
@@ -111,13 +111,13 @@ impl Definitions for SqliteStore {
     ) -> Result<Option<DefinitionRow>, Failure> {
         let Ok(version) = i64::try_from(version) else { return Ok(None) };
         let query = sqlx::query(AT).bind(namespace.as_str()).bind(key.0.as_str()).bind(key.1.as_str()).bind(version);
-        let row = query.fetch_optional(&self.0.readers).await.map_err(failure)?;
+        let row = query.fetch_optional(&mut *self.0.readers.lend().await?).await.map_err(failure)?;
         row.as_ref().map(definition).transpose()
     }
 
     async fn known(&self, namespace: &Namespace, keys: &[DefinitionKey]) -> Result<Vec<DefinitionHead>, Failure> {
         let query = sqlx::query(KNOWN).bind(namespace.as_str()).bind(Json::of(keys).as_str().to_owned());
-        let rows = query.fetch_all(&self.0.readers).await.map_err(failure)?;
+        let rows = query.fetch_all(&mut *self.0.readers.lend().await?).await.map_err(failure)?;
         rows.iter().map(head).collect()
     }
 
@@ -134,7 +134,7 @@ impl Definitions for SqliteStore {
             .bind(key.1.as_str())
             .bind(below(before))
             .bind(limit as i64)
-            .fetch_all(&self.0.readers)
+            .fetch_all(&mut *self.0.readers.lend().await?)
             .await
             .map_err(failure)?;
         rows.iter().map(version).collect()
@@ -150,7 +150,7 @@ impl Definitions for SqliteStore {
             .bind(query.project_id.as_ref().map(|id| id.as_str()))
             .bind(query.limit as i64 + 1)
             .bind(i64::try_from(query.bytes).unwrap_or(i64::MAX))
-            .fetch_all(&self.0.readers)
+            .fetch_all(&mut *self.0.readers.lend().await?)
             .await
             .map_err(failure)?;
         let found = rows.first().map_or(Ok(0), |row| count(row, "found"))?;

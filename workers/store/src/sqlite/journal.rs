@@ -69,7 +69,7 @@ impl Journal for SqliteStore {
         let row = sqlx::query(LATEST)
             .bind(key.namespace.as_str())
             .bind(key.session_id.as_str())
-            .fetch_optional(&self.0.readers)
+            .fetch_optional(&mut *self.0.readers.lend().await?)
             .await
             .map_err(failure)?;
         row.as_ref().map(journal_row).transpose()
@@ -89,11 +89,12 @@ impl Journal for SqliteStore {
     }
 
     async fn above(&self, shard: Shard, after: u64, limit: usize, bytes: usize) -> Result<Vec<JournalRow>, Failure> {
+        let mut reader = self.0.readers.lend().await?;
         let mut stream = sqlx::query(ABOVE)
             .bind(i64::from(shard.0))
             .bind(offset_bound(after))
             .bind(limit as i64)
-            .fetch(&self.0.readers);
+            .fetch(&mut *reader);
         let (mut rows, mut taken) = (Vec::new(), 0);
         while let Some(row) = stream.try_next().await.map_err(failure)? {
             taken += get::<&str>(&row, "body")?.len();
@@ -106,7 +107,7 @@ impl Journal for SqliteStore {
     }
 
     async fn lag(&self) -> Result<Vec<JournalLag>, Failure> {
-        let rows = sqlx::query(LAG).fetch_all(&self.0.readers).await.map_err(failure)?;
+        let rows = sqlx::query(LAG).fetch_all(&mut *self.0.readers.lend().await?).await.map_err(failure)?;
         let lag = |row| {
             Ok(JournalLag { shard: shard(row)?, seq: count(row, "seq")?, archived_seq: count(row, "archived_seq")? })
         };
@@ -128,7 +129,7 @@ impl Journal for SqliteStore {
         let rows = sqlx::query(OPEN_EFFECTS)
             .bind(key.namespace.as_str())
             .bind(key.session_id.as_str())
-            .fetch_all(&self.0.readers)
+            .fetch_all(&mut *self.0.readers.lend().await?)
             .await
             .map_err(failure)?;
         let effect = |row| {
@@ -156,7 +157,7 @@ impl SqliteStore {
             .bind(key.session_id.as_str())
             .bind(offset_bound(bound))
             .bind(limit as i64)
-            .fetch_all(&self.0.readers)
+            .fetch_all(&mut *self.0.readers.lend().await?)
             .await
             .map_err(failure)?;
         rows.iter().map(journal_row).collect()

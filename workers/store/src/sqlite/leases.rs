@@ -2,14 +2,14 @@
 
 use async_trait::async_trait;
 use domain::failure::Failure;
-use domain::ports::{Lease, Leases, ShardInfo, WorkerInfo};
+use domain::ports::{Heard, Lease, Leases, RoleInfo, ShardInfo, WorkerInfo};
 use schemas::id::{Epoch, Shard, WorkerId};
 use schemas::json::Json;
 
-use super::SqliteStore;
 use super::failure::failure;
 use super::pack::Pack;
 use super::rows::{count, get, id, json, opt_id, shard};
+use super::{MIGRATIONS, SqliteStore};
 
 macro_rules! now {
     () => {
@@ -23,7 +23,7 @@ const HEARTBEAT: &str = concat!(
     ") ON CONFLICT (worker_id) DO UPDATE SET host = excluded.host, version = excluded.version,
         roles = excluded.roles, draining = max(workers.draining, excluded.draining),
         heartbeat_at_ms = excluded.heartbeat_at_ms
-    RETURNING draining"
+    RETURNING draining, (SELECT coalesce(max(version), 0) FROM _sqlx_migrations WHERE success) AS schema"
 );
 const WORKERS: &str = concat!(
     "SELECT worker_id, host, version, roles, draining, max(0, ",
@@ -62,6 +62,8 @@ const HOLD_ROLE: &str = concat!(
     " RETURNING epoch"
 );
 const RELEASE_ROLE: &str = "UPDATE roles SET owner = NULL, lease_until_ms = 0 WHERE role = ?1 AND owner = ?2";
+const ROLES: &str =
+    concat!("SELECT role, owner, epoch, lease_until_ms - ", now!(), " AS left_ms FROM roles ORDER BY role");
 const RELEASE_SHARDS: &str = "UPDATE shards SET owner = NULL, lease_until_ms = 0 WHERE owner IS NOT NULL";
 const RELEASE_ROLES: &str = "UPDATE roles SET owner = NULL, lease_until_ms = 0 WHERE owner IS NOT NULL";
 const SHARDS: &str = concat!(
@@ -81,6 +83,7 @@ pub(super) const SQL: &[(&str, &str)] = &[
     ("leases::release", RELEASE),
     ("leases::hold_role", HOLD_ROLE),
     ("leases::release_role", RELEASE_ROLE),
+    ("leases::roles", ROLES),
     ("leases::release_shards", RELEASE_SHARDS),
     ("leases::release_roles", RELEASE_ROLES),
     ("leases::shards", SHARDS),
@@ -97,7 +100,7 @@ impl Leases for SqliteStore {
         Ok(self.0.shards)
     }
 
-    async fn heartbeat(&self, info: &WorkerInfo) -> Result<bool, Failure> {
+    async fn heartbeat(&self, info: &WorkerInfo) -> Result<Heard, Failure> {
         let query = sqlx::query(HEARTBEAT)
             .bind(info.worker.to_string())
             .bind(info.host.clone())
@@ -106,11 +109,16 @@ impl Leases for SqliteStore {
             .bind(i64::from(info.draining));
         let rows = self.0.writer.fetch(query).await?;
         let row = rows.first().ok_or_else(|| Failure::internal("a heartbeat returned nothing"))?;
-        Ok(get::<i64>(row, "draining")? != 0)
+        let draining = get::<i64>(row, "draining")? != 0;
+        Ok(Heard { draining, newer_schema: MIGRATIONS.newer(get(row, "schema")?) })
     }
 
     async fn workers(&self, max_age_ms: i64) -> Result<Vec<WorkerInfo>, Failure> {
-        let rows = sqlx::query(WORKERS).bind(max_age_ms).fetch_all(&self.0.readers).await.map_err(failure)?;
+        let rows = sqlx::query(WORKERS)
+            .bind(max_age_ms)
+            .fetch_all(&mut *self.0.readers.lend().await?)
+            .await
+            .map_err(failure)?;
         let worker = |row| {
             Ok(WorkerInfo {
                 worker: id(row, "worker_id")?,
@@ -176,13 +184,26 @@ impl Leases for SqliteStore {
         self.0.writer.execute(query).await.map(drop)
     }
 
+    async fn roles(&self) -> Result<Vec<RoleInfo>, Failure> {
+        let rows = sqlx::query(ROLES).fetch_all(&mut *self.0.readers.lend().await?).await.map_err(failure)?;
+        let info = |row| {
+            Ok(RoleInfo {
+                role: get(row, "role")?,
+                owner: opt_id(row, "owner")?,
+                epoch: Epoch(get(row, "epoch")?),
+                lease_ms_left: get(row, "left_ms")?,
+            })
+        };
+        rows.iter().map(info).collect()
+    }
+
     async fn release_all(&self) -> Result<(), Failure> {
         self.0.writer.execute(sqlx::query(RELEASE_SHARDS)).await?;
         self.0.writer.execute(sqlx::query(RELEASE_ROLES)).await.map(drop)
     }
 
     async fn shards(&self) -> Result<Vec<ShardInfo>, Failure> {
-        let rows = sqlx::query(SHARDS).fetch_all(&self.0.readers).await.map_err(failure)?;
+        let rows = sqlx::query(SHARDS).fetch_all(&mut *self.0.readers.lend().await?).await.map_err(failure)?;
         let info = |row| {
             Ok(ShardInfo {
                 shard: shard(row)?,

@@ -89,9 +89,36 @@ const FORGET_EFFECTS: &str = "
     DELETE FROM effects WHERE (namespace, session_id, effect_key) IN (
         SELECT namespace, session_id, effect_key FROM effects INDEXED BY effects_settled
         WHERE settled_at_ms IS NOT NULL AND settled_at_ms < ?1 ORDER BY settled_at_ms LIMIT ?2)";
-const STATS: &str = "
-    SELECT count(*) AS pending, min(accepted_at_ms) AS oldest_ms FROM actions INDEXED BY actions_pending
-    WHERE processed_at_ms IS NULL";
+/// The oldest action of those sessions that go on by themselves, among as many as are asked for.
+macro_rules! oldest_of {
+    ($sessions:literal) => {
+        concat!(
+            "(SELECT min(o.oldest_ms) FROM (
+                SELECT a.namespace, a.session_id, min(a.accepted_at_ms) AS oldest_ms
+                FROM actions AS a INDEXED BY actions_pending WHERE a.processed_at_ms IS NULL
+                GROUP BY a.shard, a.namespace, a.session_id",
+            $sessions,
+            ") AS o
+            CROSS JOIN sessions AS s ON s.namespace = o.namespace AND s.session_id = o.session_id
+            WHERE s.status NOT IN ('paused', 'error'))"
+        )
+    };
+}
+/// The index is read whole, and a few sessions are looked up: all of them only if the 256 that have
+/// waited longest are held up. What moves those counts wherever it is.
+const STATS: &str = concat!(
+    "SELECT (SELECT count(*) FROM actions INDEXED BY actions_pending WHERE processed_at_ms IS NULL) AS pending,
+        (SELECT min(m.at_ms) FROM (
+            SELECT coalesce(",
+    oldest_of!(" ORDER BY oldest_ms LIMIT 256"),
+    ", ",
+    oldest_of!(""),
+    ") AS at_ms
+            UNION ALL
+            SELECT min(a.accepted_at_ms) FROM actions AS a INDEXED BY actions_pending
+            WHERE a.processed_at_ms IS NULL AND a.lane = 'control' AND a.type IN ('pause', 'resume', 'destroy')
+        ) AS m) AS oldest_ms"
+);
 /// One index search per shard, and none over the whole ledger.
 const BACKLOG: &str = "
     SELECT (SELECT count(*) FROM actions AS a INDEXED BY actions_pending
@@ -125,7 +152,7 @@ impl Ledger for SqliteStore {
         let row = sqlx::query(ACTION)
             .bind(namespace.as_str())
             .bind(id.as_str())
-            .fetch_optional(&self.0.readers)
+            .fetch_optional(&mut *self.0.readers.lend().await?)
             .await
             .map_err(failure)?;
         row.map(|row| action_row(&row).map(ActionRow::into_view)).transpose()
@@ -139,7 +166,7 @@ impl Ledger for SqliteStore {
             .bind(after as i64)
             // Even when no action is asked for, one row brings the counter.
             .bind(limit.max(1) as i64)
-            .fetch_all(&self.0.readers)
+            .fetch_all(&mut *self.0.readers.lend().await?)
             .await
             .map_err(failure)?;
         let last_seq = rows.first().map_or(Ok(0), |row| count(row, "last_seq"))?;
@@ -156,7 +183,7 @@ impl Ledger for SqliteStore {
         let row = sqlx::query(PENDING_COUNT)
             .bind(key.namespace.as_str())
             .bind(key.session_id.as_str())
-            .fetch_one(&self.0.readers)
+            .fetch_one(&mut *self.0.readers.lend().await?)
             .await
             .map_err(failure)?;
         count(&row, "pending")
@@ -176,7 +203,7 @@ impl Ledger for SqliteStore {
             .bind(after.1)
             .bind(self.bound_ms(older_than_ms))
             .bind(limit as i64)
-            .fetch_all(&self.0.readers)
+            .fetch_all(&mut *self.0.readers.lend().await?)
             .await
             .map_err(failure)?;
         rows.iter().map(key).collect()
@@ -200,7 +227,7 @@ impl Ledger for SqliteStore {
         let rows = sqlx::query(UNPUBLISHED)
             .bind(self.bound_ms(older_than_ms))
             .bind(limit as i64)
-            .fetch_all(&self.0.readers)
+            .fetch_all(&mut *self.0.readers.lend().await?)
             .await
             .map_err(failure)?;
         rows.iter().map(|row| action_row(row)?.into_action()).collect()
@@ -215,13 +242,14 @@ impl Ledger for SqliteStore {
     }
 
     async fn stats(&self) -> Result<LedgerStats, Failure> {
-        let row = sqlx::query(STATS).fetch_one(&self.0.readers).await.map_err(failure)?;
+        let row = sqlx::query(STATS).fetch_one(&mut *self.0.readers.lend().await?).await.map_err(failure)?;
         Ok(LedgerStats { pending: count(&row, "pending")?, oldest_ms: get(&row, "oldest_ms")? })
     }
 
     async fn backlog(&self, shards: &[Shard]) -> Result<Vec<(Shard, u64)>, Failure> {
         let numbers = serde_json::to_string(shards).map_err(|error| Failure::internal(error.to_string()))?;
-        let rows = sqlx::query(BACKLOG).bind(numbers).fetch_all(&self.0.readers).await.map_err(failure)?;
+        let rows =
+            sqlx::query(BACKLOG).bind(numbers).fetch_all(&mut *self.0.readers.lend().await?).await.map_err(failure)?;
         shards.iter().zip(rows).map(|(shard, row)| Ok((*shard, count(&row, "pending")?))).collect()
     }
 }

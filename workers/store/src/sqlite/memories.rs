@@ -2,6 +2,7 @@
 
 mod find;
 mod kept;
+mod seen;
 mod sql;
 mod write;
 
@@ -18,16 +19,27 @@ use super::failure::failure;
 use crate::remembering::{list, search, unembedded, whole_memory};
 #[cfg(test)]
 pub(super) use kept::SQL as KEPT_SQL;
+pub(super) use seen::Seen;
 #[cfg(test)]
 pub(super) use sql::SQL;
 
 #[async_trait]
 impl Memories for SqliteStore {
     async fn write(&self, owner: &MemoryOwner, memory: &NewMemory) -> Result<Remembered, Failure> {
-        // The write lock is held from here on: nobody else writes between look and write.
-        let mut tx = self.0.writer.begin().await?;
-        let result = write::write(tx.connection(), owner, memory, self.0.clock.now_ms()).await;
-        tx.finish(result).await
+        let (store, owner, memory) = (self.clone(), owner.clone(), memory.clone());
+        seen::whole(async move {
+            // The write lock is held from here on: nobody else writes between look and write.
+            let mut tx = store.0.writer.begin().await?;
+            let result = write::write(tx.connection(), &owner, &memory, store.0.clock.now_ms()).await;
+            let done = tx.finish(result).await;
+            match &done {
+                Ok(done) => store.0.seen.changed(&owner, &done.id),
+                // Whether it was written is not known.
+                Err(_) => store.0.seen.forget(&owner),
+            }
+            done
+        })
+        .await
     }
 
     async fn read(&self, owner: &MemoryOwner, key: &MemoryKey) -> Result<Option<Memory>, Failure> {
@@ -36,12 +48,15 @@ impl Memories for SqliteStore {
             MemoryKey::Label(label) => (sql::READ_LABEL, label.as_str()),
         };
         let query = sqlx::query(sql).bind(owner.namespace.as_str()).bind(owner.agent_id.as_str()).bind(key);
-        let row = query.fetch_optional(&self.0.readers).await.map_err(failure)?;
+        let row = query.fetch_optional(&mut *self.0.readers.lend().await?).await.map_err(failure)?;
         row.as_ref().map(|row| whole_memory(owner, row)).transpose()
     }
 
     async fn search(&self, owner: &MemoryOwner, query: &MemoryQuery) -> Result<MemoryHits, Failure> {
-        search(self, owner, query).await
+        match seen::search(self, owner, query).await? {
+            Some(hits) => Ok(hits),
+            None => search(self, owner, query).await,
+        }
     }
 
     async fn list(&self, owner: &MemoryOwner, query: &MemoryListQuery) -> Result<MemoryPage, Failure> {
@@ -49,9 +64,15 @@ impl Memories for SqliteStore {
     }
 
     async fn delete(&self, owner: &MemoryOwner, key: &MemoryKey) -> Result<bool, Failure> {
-        let mut tx = self.0.writer.begin().await?;
-        let result = write::delete(tx.connection(), owner, key, self.0.clock.now_ms()).await;
-        tx.finish(result).await
+        let (store, owner, key) = (self.clone(), owner.clone(), key.clone());
+        seen::whole(async move {
+            let mut tx = store.0.writer.begin().await?;
+            let result = write::delete(tx.connection(), &owner, &key, store.0.clock.now_ms()).await;
+            let done = tx.finish(result).await;
+            store.0.seen.forget(&owner);
+            done
+        })
+        .await
     }
 
     async fn unembedded(
@@ -67,7 +88,7 @@ impl Memories for SqliteStore {
             .bind(after.map_or("", |id| id.as_str()))
             .bind(model)
             .bind(limit as i64)
-            .fetch_all(&self.0.readers)
+            .fetch_all(&mut *self.0.readers.lend().await?)
             .await
             .map_err(failure)?;
         rows.iter().map(unembedded).collect()
@@ -87,6 +108,12 @@ impl Memories for SqliteStore {
             .bind(version as i64)
             .bind(embedding.model.clone())
             .bind(to_bytes(&embedding.vector));
-        self.0.writer.execute(query).await.map(|changed| changed > 0)
+        let (store, owner, id) = (self.clone(), owner.clone(), id.clone());
+        seen::whole(async move {
+            let done = store.0.writer.execute(query).await;
+            store.0.seen.changed(&owner, &id);
+            done.map(|changed| changed > 0)
+        })
+        .await
     }
 }

@@ -6,11 +6,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use schemas::limits::{SHARDS_DEFAULT, SHARDS_MAX};
-use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous};
+use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqliteSynchronous};
 use sqlx::{Connection, SqliteConnection};
 
 use super::failure::{self, code};
 use super::header::{self, APPLICATION_ID, Kind};
+use super::memories::Seen;
+use super::readers::Readers;
 use super::reserve::{has_log, reserve};
 use super::writer::Writer;
 use super::{Inner, SqliteStore, accept, checkpoint, commit};
@@ -30,7 +32,8 @@ const LOG_BYTES_KEPT: &str = "67108864";
 /// Negative: kibibytes.
 const WRITER_CACHE: &str = "-16384";
 const READER_CACHE: &str = "-4096";
-const READERS_MAX: u32 = 4;
+/// Prepared statements that a connection keeps: more than there are.
+const STATEMENTS_MAX: usize = 512;
 /// Files up to this size are checked page by page at every start; larger ones as they are read.
 const CHECKED_BYTES_MAX: u64 = 64 << 20;
 /// A worker that gave no sign of life for a day is forgotten.
@@ -46,6 +49,8 @@ pub(crate) const MIGRATIONS: Migrations = Migrations(&[
     (7, "summaries", include_str!("../../../../migrations/sqlite/0007_summaries.sql")),
     (8, "memory_archive", include_str!("../../../../migrations/sqlite/0008_memory_archive.sql")),
     (9, "transcript_archive", include_str!("../../../../migrations/sqlite/0009_transcript_archive.sql")),
+    (10, "lost_starts", include_str!("../../../../migrations/sqlite/0010_lost_starts.sql")),
+    (11, "agent_deadlines", include_str!("../../../../migrations/sqlite/0011_agent_deadlines.sql")),
 ]);
 
 const SELECT_VERSION: &str = "SELECT sqlite_version()";
@@ -90,13 +95,8 @@ impl SqliteStore {
                 return Err(error);
             }
         };
-        let readers = SqlitePoolOptions::new()
-            .max_connections(READERS_MAX)
-            .min_connections(1)
-            .test_before_acquire(false)
-            .connect_with(connection_options(path).read_only(true).pragma("cache_size", READER_CACHE))
-            .await
-            .map_err(|error| open_error(path, error))?;
+        let reading = connection_options(path).read_only(true).pragma("cache_size", READER_CACHE);
+        let readers = Readers::open(reading).await.map_err(|error| open_error(path, error))?;
         let writer = Arc::new(Writer::new(writer_options(path), connection));
         let folding = connection_options(path).pragma("wal_autocheckpoint", "0");
         let folding = SqliteConnection::connect_with(&folding).await.map_err(|error| open_error(path, error))?;
@@ -108,6 +108,7 @@ impl SqliteStore {
             clock: options.clock,
             writer,
             readers,
+            seen: Seen::default(),
             checkpointer,
         })))
     }
@@ -127,7 +128,11 @@ fn look(path: &Path, create: bool) -> Result<Kind, OpenError> {
 }
 
 fn connection_options(path: &Path) -> SqliteConnectOptions {
-    SqliteConnectOptions::new().filename(path).foreign_keys(true).busy_timeout(BUSY_TIMEOUT)
+    SqliteConnectOptions::new()
+        .filename(path)
+        .foreign_keys(true)
+        .busy_timeout(BUSY_TIMEOUT)
+        .statement_cache_capacity(STATEMENTS_MAX)
 }
 
 fn writer_options(path: &Path) -> SqliteConnectOptions {
@@ -193,6 +198,9 @@ async fn prepare(
         });
     }
     let place = path.display().to_string();
+    if !options.create && applied < MIGRATIONS.newest() {
+        return Err(OpenError::OlderSchema { place, found: applied, known: MIGRATIONS.newest() });
+    }
     MIGRATIONS.migrator().run(&mut *connection).await.map_err(|error| MIGRATIONS.open_error(place, error, fail))?;
     let shards = found.or(options.shards).unwrap_or(SHARDS_DEFAULT);
     sqlx::query(INSERT_META)

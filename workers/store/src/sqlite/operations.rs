@@ -13,6 +13,7 @@ use super::SqliteStore;
 use super::accept;
 use super::failure::failure;
 use super::pack::Pack;
+use super::rows::get;
 use super::writer::Statement;
 use crate::columns::talk::{operation, operation_columns};
 use crate::judge::Aside;
@@ -34,10 +35,11 @@ const DUE: &str = select!(
 );
 const CLAIM: &str = "
     UPDATE operations SET state = 'running', attempt = j.value->>2, due_at_ms = j.value->>3, until_ms = j.value->>3,
-        claimed_by = ?2
+        lost = j.value->>4, claimed_by = ?2
     FROM json_each(?1) AS j WHERE operations.namespace = j.value->>0 AND operations.operation_id = j.value->>1";
 const AGAIN: &str = "
-    UPDATE operations SET state = 'pending', due_at_ms = ?4, until_ms = NULL, claimed_by = NULL, error = ?5
+    UPDATE operations SET state = 'pending', due_at_ms = ?4, until_ms = NULL, claimed_by = NULL, error = ?5,
+        lost = lost + ?6
     WHERE namespace = ?1 AND operation_id = ?2 AND state IN ('pending', 'running') AND (?3 IS NULL OR claimed_by = ?3)";
 const RELEASE: &str = "
     UPDATE operations SET due_at_ms = ?2, until_ms = NULL, claimed_by = NULL
@@ -50,6 +52,11 @@ const EXPIRED: &str = select!(
     " WHERE o.kind = 'approval' AND o.state = 'pending' AND o.until_ms <= ?1
     ORDER BY o.until_ms, o.namespace, o.operation_id LIMIT ?2"
 );
+const OVERDUE: &str = select!(
+    " INDEXED BY agents_due",
+    " WHERE o.kind = 'agent' AND o.state = 'pending' AND o.until_ms <= ?1
+    ORDER BY o.until_ms, o.namespace, o.operation_id LIMIT ?2"
+);
 /// As `domain::talk::deadline` says; the very expression of the index.
 const UNTAKEN: &str = select!(
     " INDEXED BY operations_waiting",
@@ -58,6 +65,10 @@ const UNTAKEN: &str = select!(
     ORDER BY (CASE o.state WHEN 'pending' THEN o.created_at_ms ELSE o.due_at_ms END) + o.wait_ms,
         o.namespace, o.operation_id LIMIT ?2"
 );
+const WAITING: &str = "
+    SELECT due_at_ms FROM operations INDEXED BY operations_due
+    WHERE kind = 'task' AND state IN ('pending', 'running') AND pool = ?1 AND due_at_ms <= ?2
+    ORDER BY due_at_ms LIMIT 1";
 
 /// The pages of a list differ in the index that leads; all conditions are in each of them.
 macro_rules! list {
@@ -91,7 +102,9 @@ pub(super) const SQL: &[(&str, &str)] = &[
     ("operations::release", RELEASE),
     ("operations::extend", EXTEND),
     ("operations::expired", EXPIRED),
+    ("operations::overdue", OVERDUE),
     ("operations::untaken", UNTAKEN),
+    ("operations::waiting", WAITING),
     ("operations::list", LIST),
     ("operations::list_of_conversation", LIST_OF_CONVERSATION),
     ("operations::list_of_turn", LIST_OF_TURN),
@@ -103,7 +116,7 @@ impl Operations for SqliteStore {
         let now_ms = self.0.clock.now_ms();
         // Executors ask all the time; only work takes the write lock.
         let has_due = sqlx::query(HAS_DUE).bind(pool).bind(now_ms);
-        if limit == 0 || has_due.fetch_optional(&self.0.readers).await.map_err(failure)?.is_none() {
+        if limit == 0 || has_due.fetch_optional(&mut *self.0.readers.lend().await?).await.map_err(failure)?.is_none() {
             return Ok(Vec::new());
         }
         let mut tx = self.0.writer.begin().await?;
@@ -125,9 +138,9 @@ impl Operations for SqliteStore {
     ) -> Result<Ending, Failure> {
         let now_ms = self.0.clock.now_ms();
         match ended {
-            Ended::Again { after_ms, error } => {
+            Ended::Again { after_ms, error, lost } => {
                 let query = at(AGAIN, namespace, id).bind(claimant.map(str::to_owned)).bind(later(now_ms, after_ms));
-                let scheduled = self.0.writer.execute(query.bind(error)).await? > 0;
+                let scheduled = self.0.writer.execute(query.bind(error).bind(i64::from(lost))).await? > 0;
                 Ok(if scheduled { Ending::Scheduled } else { Ending::NotOpen })
             }
             Ended::Settled { state, action } => {
@@ -150,7 +163,7 @@ impl Operations for SqliteStore {
     }
 
     async fn operation(&self, namespace: &Namespace, id: &OperationId) -> Result<Option<OperationRow>, Failure> {
-        let row = at(ONE, namespace, id).fetch_optional(&self.0.readers).await.map_err(failure)?;
+        let row = at(ONE, namespace, id).fetch_optional(&mut *self.0.readers.lend().await?).await.map_err(failure)?;
         row.as_ref().map(operation).transpose()
     }
 
@@ -165,7 +178,7 @@ impl Operations for SqliteStore {
             .bind(query.kind.map(|kind| kind.as_str()))
             .bind(query.state.map(|state| state.as_str()))
             .bind(query.limit as i64)
-            .fetch_all(&self.0.readers)
+            .fetch_all(&mut *self.0.readers.lend().await?)
             .await
             .map_err(failure)?;
         rows.iter().map(operation).collect()
@@ -178,13 +191,26 @@ impl Operations for SqliteStore {
     async fn untaken(&self, limit: usize) -> Result<Vec<OperationRow>, Failure> {
         self.over(UNTAKEN, limit).await
     }
+
+    async fn overdue(&self, limit: usize) -> Result<Vec<OperationRow>, Failure> {
+        self.over(OVERDUE, limit).await
+    }
+
+    async fn waiting_ms(&self, pool: &str) -> Result<Option<u64>, Failure> {
+        let now_ms = self.0.clock.now_ms();
+        let query = sqlx::query(WAITING).bind(pool.to_owned()).bind(now_ms);
+        let row = query.fetch_optional(&mut *self.0.readers.lend().await?).await.map_err(failure)?;
+        let Some(row) = row else { return Ok(None) };
+        let due_at_ms: i64 = get(&row, "due_at_ms")?;
+        Ok(Some(u64::try_from(now_ms - due_at_ms).unwrap_or(0)))
+    }
 }
 
 impl SqliteStore {
     /// Operations whose time has come.
     async fn over(&self, sql: &'static str, limit: usize) -> Result<Vec<OperationRow>, Failure> {
         let query = sqlx::query(sql).bind(self.0.clock.now_ms()).bind(limit as i64);
-        query.fetch_all(&self.0.readers).await.map_err(failure)?.iter().map(operation).collect()
+        query.fetch_all(&mut *self.0.readers.lend().await?).await.map_err(failure)?.iter().map(operation).collect()
     }
 }
 
@@ -219,7 +245,7 @@ async fn claim(
         take(operation, claimant, now_ms, hold);
         pack.row(|row| {
             row.id(namespace.as_str()).id(operation.operation_id.as_str());
-            row.int(i64::from(operation.attempt)).int(operation.due_at_ms);
+            row.int(i64::from(operation.attempt)).int(operation.due_at_ms).int(i64::from(operation.lost));
         });
     }
     let query = sqlx::query(CLAIM).bind(pack.into_json()).bind(claimant.to_owned());

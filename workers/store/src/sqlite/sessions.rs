@@ -145,7 +145,7 @@ impl Sessions for SqliteStore {
             .bind((!ids.is_empty()).then(|| Json::of(&ids).as_str().to_owned()))
             .bind(query.prefix.as_deref())
             .bind(query.limit as i64)
-            .fetch_all(&self.0.readers)
+            .fetch_all(&mut *self.0.readers.lend().await?)
             .await
             .map_err(failure)?;
         rows.iter().map(session_row).collect()
@@ -165,7 +165,7 @@ impl Sessions for SqliteStore {
             .bind(namespace.as_str())
             .bind(after.map_or("", |agent| agent.as_str()))
             .bind(limit as i64)
-            .fetch_all(&self.0.readers)
+            .fetch_all(&mut *self.0.readers.lend().await?)
             .await
             .map_err(failure)?;
         let agent = |row: &SqliteRow| Ok((session_row(row)?, count(row, "sessions")?));
@@ -189,7 +189,7 @@ impl Sessions for SqliteStore {
             .bind(namespace)
             .bind(session)
             .bind(limit as i64)
-            .fetch_all(&self.0.readers)
+            .fetch_all(&mut *self.0.readers.lend().await?)
             .await
             .map_err(failure)?;
         rows.iter().map(|row| Ok((get(row, "wake_at_ms")?, key(row)?))).collect()
@@ -204,7 +204,7 @@ impl Sessions for SqliteStore {
     }
 
     async fn count_by_status(&self) -> Result<Vec<(SessionStatus, u64)>, Failure> {
-        let rows = sqlx::query(COUNT_BY_STATUS).fetch_all(&self.0.readers).await.map_err(failure)?;
+        let rows = sqlx::query(COUNT_BY_STATUS).fetch_all(&mut *self.0.readers.lend().await?).await.map_err(failure)?;
         rows.iter().map(|row| Ok((name(row, "status", SessionStatus::parse)?, count(row, "sessions")?))).collect()
     }
 }
@@ -214,7 +214,7 @@ impl SqliteStore {
         let row = sqlx::query(sql)
             .bind(namespace.as_str())
             .bind(id)
-            .fetch_optional(&self.0.readers)
+            .fetch_optional(&mut *self.0.readers.lend().await?)
             .await
             .map_err(failure)?;
         row.as_ref().map(session_row).transpose()

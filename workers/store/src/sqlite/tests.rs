@@ -99,6 +99,7 @@ async fn definitions_contract() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn conversations_contract() {
     contract::conversations::suite(&ports).await;
+    contract::look::suite(&ports).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -32,7 +32,7 @@ impl Tokens for SqliteStore {
     }
 
     async fn all(&self) -> Result<Vec<TokenRow>, Failure> {
-        let rows = sqlx::query(ALL).fetch_all(&self.0.readers).await.map_err(failure)?;
+        let rows = sqlx::query(ALL).fetch_all(&mut *self.0.readers.lend().await?).await.map_err(failure)?;
         let token = |row| {
             let names: Vec<String> = json(row, "scopes")?;
             let scope = |name: &String| Scope::parse(name).ok_or_else(|| bad_value("scopes", name));

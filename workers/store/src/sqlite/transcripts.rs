@@ -12,15 +12,15 @@ use super::failure::failure;
 use super::rows::get;
 use crate::columns::talk::{log_place, unarchived};
 
-/// `?4`: the kinds whose bodies are wanted.
+/// `?4`: the kinds whose bodies are wanted. A page begins in its log by the index, however much is behind or
+/// before it there.
 const UNARCHIVED: &str = "
     SELECT c.namespace, c.conversation_id, l.log_offset, l.record_id, l.kind, l.turn_id, l.agent_id, l.session_id,
         l.at_ms, iif(l.kind IN (SELECT value FROM json_each(?4)), l.body, 'null') AS body
     FROM conversations AS c INDEXED BY conversations_unarchived
     CROSS JOIN conversation_log AS l ON l.namespace = c.namespace AND l.conversation_id = c.conversation_id
-        AND l.log_offset >= c.unarchived_from
+        AND l.log_offset > max(c.unarchived_from - 1, iif(c.namespace = ?1 AND c.conversation_id = ?2, ?3, 0))
     WHERE c.unarchived_from IS NOT NULL AND (c.namespace, c.conversation_id) >= (?1, ?2)
-        AND (l.log_offset > ?3 OR c.namespace <> ?1 OR c.conversation_id <> ?2)
     ORDER BY c.namespace, c.conversation_id, l.log_offset LIMIT ?5";
 /// `?1`: `[namespace, conversation, first, last]` of each.
 const RECORD_ARCHIVED: &str = "
@@ -50,11 +50,12 @@ impl TranscriptTail for SqliteStore {
         bytes: usize,
     ) -> Result<Vec<UnarchivedRow>, Failure> {
         let kinds: Vec<&str> = KINDS.iter().map(|kind| kind.as_str()).collect();
+        let mut reader = self.0.readers.lend().await?;
         let mut stream = behind(sqlx::query(UNARCHIVED), after)
             .bind(after.map_or(0, |after| whole(after.offset)))
             .bind(Json::of(&kinds).as_str().to_owned())
             .bind(limit as i64)
-            .fetch(&self.0.readers);
+            .fetch(&mut *reader);
         let (mut rows, mut taken) = (Vec::new(), 0_usize);
         while let Some(row) = stream.try_next().await.map_err(failure)? {
             taken = taken.saturating_add(get::<&str>(&row, "body").map_or(0, str::len));
@@ -77,7 +78,7 @@ impl TranscriptTail for SqliteStore {
 
     async fn archived_ends(&self, after: Option<&LogPlace>, limit: usize) -> Result<Vec<LogPlace>, Failure> {
         let rows = behind(sqlx::query(ARCHIVED_ENDS), after).bind(limit as i64);
-        rows.fetch_all(&self.0.readers).await.map_err(failure)?.iter().map(log_place).collect()
+        rows.fetch_all(&mut *self.0.readers.lend().await?).await.map_err(failure)?.iter().map(log_place).collect()
     }
 }
 

@@ -119,7 +119,7 @@ impl Live {
         let Call { key, effect } = call;
         let kind = effect.kind();
         let session = self.session.key.clone();
-        let made = EffectCall { key: self.call_key(&key), session, effect };
+        let made = EffectCall { key: self.call_key(&key), session, epoch: self.context.lease.epoch, effect };
         let handle = self.calls.running.spawn(async move {
             let started = Instant::now();
             let limit = Duration::from_millis(EFFECT_MS_MAX);

@@ -1,11 +1,13 @@
 //! Commits of one session: at most one in flight, what is done meanwhile goes with the next.
 
+use std::collections::BTreeMap;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use domain::commit::{Commit, CommitResult};
+use domain::moniker;
 use domain::ports::{ConversationKey, News, Notice};
 use futures::FutureExt;
 use host::trace::{self, Stage};
@@ -127,8 +129,7 @@ async fn commit_durably(context: Arc<ShardContext>, commit: Commit) -> Flow {
             Ok(results) => match results.into_iter().next() {
                 Some(CommitResult::Done { follow_ups, .. }) => {
                     metrics::histogram!(metric::COMMIT_SECONDS).record(started.elapsed().as_secs_f64());
-                    metrics::counter!(metric::STEPS).increment(commit.entry.steps.len() as u64);
-                    metrics::counter!(metric::ACTIONS_PROCESSED).increment(commit.settled.len() as u64);
+                    count_done(&commit);
                     note_applied(&context, begun, &commit);
                     let_out(&context, &commit, &follow_ups).await;
                     return Ok(());
@@ -170,6 +171,26 @@ async fn takes_commits(context: &ShardContext, key: &SessionKey) -> bool {
     Arc::make_mut(&mut commit.entry).head = head;
     let committed = context.shared.deps.commits.commit(&context.shared.config.worker, vec![commit]).await;
     matches!(committed.as_deref(), Ok([CommitResult::Done { .. }]))
+}
+
+/// Counts what a commit has made durable. Monikers are those of this build, so labels are few.
+fn count_done(commit: &Commit) {
+    let moniker = moniker::find(&commit.entry.moniker).map_or("unknown", |moniker| moniker.name());
+    for (status, steps) in tally(commit.entry.steps.iter().map(|step| step.status.as_str())) {
+        metrics::counter!(metric::STEPS, "moniker" => moniker, "status" => status).increment(steps);
+    }
+    for (outcome, actions) in tally(commit.settled.iter().map(|settled| settled.outcome.as_str())) {
+        metrics::counter!(metric::ACTIONS_PROCESSED, "outcome" => outcome).increment(actions);
+    }
+}
+
+/// How often each name comes.
+fn tally(names: impl Iterator<Item = &'static str>) -> BTreeMap<&'static str, u64> {
+    let mut found = BTreeMap::new();
+    for name in names {
+        *found.entry(name).or_insert(0) += 1;
+    }
+    found
 }
 
 /// Notes in the trace of each action that this commit has settled it.

@@ -198,7 +198,7 @@ impl Live {
         self.note_effects(sent.into_iter().collect());
         self.save_all().await?;
         let key = effect_key(&self.session.key, start.iteration, index);
-        let call = EffectCall { session: self.session.key.clone(), key, effect };
+        let call = EffectCall { session: self.session.key.clone(), epoch: self.context.lease.epoch, key, effect };
         let started = Instant::now();
         let performed = self.attend(&call).await;
         metrics::histogram!(metric::EFFECT_SECONDS, "kind" => kind).record(started.elapsed().as_secs_f64());

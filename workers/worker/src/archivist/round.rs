@@ -48,7 +48,6 @@ impl Round {
     pub async fn collect(deps: &ArchivistDeps, config: &ArchivistConfig, marks: &mut Marks) -> Result<Self, Failure> {
         let mut lags = deps.journal.lag().await?;
         let waiting: u64 = lags.iter().map(|lag| lag.seq.saturating_sub(marks.of(lag))).sum();
-        metrics::gauge!(metric::JOURNAL_LAG_ROWS).set(waiting as f64);
         lags.retain(|lag| lag.seq > marks.of(lag));
         let first = lags.iter().position(|lag| lag.shard.0 >= marks.turn).unwrap_or(0);
         lags.rotate_left(first);

@@ -7,7 +7,7 @@ use domain::conversation::kept::{KeptRecords, LogPlace, Stretch};
 use domain::failure::Failure;
 use domain::ports::TranscriptTail;
 use schemas::conversation::LogRow;
-use schemas::limits::{ARCHIVE_BYTES_MAX, PAGE_BYTES_MAX, RECORDS_ARCHIVED_MAX, RECORDS_PAGE};
+use schemas::limits::{RECORDS_ARCHIVED_BYTES_MAX, RECORDS_ARCHIVED_MAX, RECORDS_PAGE, RECORDS_PAGE_BYTES_MAX};
 use tokio::time::Instant;
 
 use super::condition::Condition;
@@ -86,9 +86,10 @@ struct Batch {
 impl Batch {
     /// Copies what waits behind a place, as far as it fits.
     async fn copy(deps: &ArchivistDeps, after: Option<LogPlace>) -> Result<Self, Failure> {
-        let batch = Self::collect(deps.transcripts.as_ref(), after).await?;
-        if !batch.kept.is_empty() {
-            deps.records.add_records(&batch.kept).await?;
+        let mut batch = Self::collect(deps.transcripts.as_ref(), after).await?;
+        let kept = std::mem::take(&mut batch.kept);
+        if !kept.is_empty() {
+            deps.records.add_records(kept).await?;
         }
         if !batch.stretches.is_empty() {
             deps.transcripts.record_archived(&batch.stretches).await?;
@@ -100,7 +101,7 @@ impl Batch {
     async fn collect(tail: &dyn TranscriptTail, mut after: Option<LogPlace>) -> Result<Self, Failure> {
         let mut batch = Self::default();
         loop {
-            let page = tail.unarchived(after.as_ref(), RECORDS_PAGE, PAGE_BYTES_MAX).await?;
+            let page = tail.unarchived(after.as_ref(), RECORDS_PAGE, RECORDS_PAGE_BYTES_MAX).await?;
             let Some((last, _)) = page.last() else { return Ok(batch) };
             let mut last = last.clone();
             page.into_iter().for_each(|(place, row)| batch.take(place, row));
@@ -109,7 +110,7 @@ impl Batch {
                 last.offset = u64::MAX;
             }
             after = Some(last);
-            if batch.seen >= RECORDS_ARCHIVED_MAX || batch.bytes >= ARCHIVE_BYTES_MAX {
+            if batch.seen >= RECORDS_ARCHIVED_MAX || batch.bytes >= RECORDS_ARCHIVED_BYTES_MAX {
                 batch.end = after;
                 return Ok(batch);
             }

@@ -1,23 +1,26 @@
-//! What nobody answered or took in time: approvals get their default, and tasks for workers of others
-//! end with `TIMEOUT`. Every executor looks; ending an operation twice is ending it once.
+//! What nobody answered or took in time: approvals get their default; tasks for workers of others, and work
+//! of agents, end with `TIMEOUT`. Every executor looks; ending an operation twice is ending it once.
 
 use std::sync::Arc;
 use std::time::Duration;
 
+use domain::chat::ToolError;
 use domain::failure::Failure;
 use domain::ports::{Ended, OperationRow};
-use domain::tool::{settled, untaken};
+use domain::tool::{overdue, settled, untaken};
 use serde_json::json;
 use tokio::time::MissedTickBehavior;
 use tokio_util::sync::CancellationToken;
 
 use super::{Shared, record};
 
-/// Operations of one look.
+/// Operations of one page, and pages of one look: what cannot be ended comes again with the next one.
 const LOOK_MAX: usize = 100;
+const PAGES_MAX: usize = 100;
 /// Who answers when nobody did: the same for every executor.
 const APPROVER: &str = "approval-default";
 const TIMEKEEPER: &str = "task-deadline";
+const AGENTS_TIMEKEEPER: &str = "agent-deadline";
 
 pub async fn serve(shared: Arc<Shared>, stop: CancellationToken) {
     let mut tick = tokio::time::interval(Duration::from_millis(shared.config.deadline_look_ms));
@@ -38,19 +41,24 @@ pub async fn serve(shared: Arc<Shared>, stop: CancellationToken) {
 
 async fn look(shared: &Shared) -> Result<(), Failure> {
     let operations = &shared.deps.operations;
-    loop {
+    for _ in 0..PAGES_MAX {
         let expired = operations.expired_approvals(LOOK_MAX).await?;
         for row in &expired {
             answer(shared, row).await;
         }
-        let untaken = operations.untaken(LOOK_MAX).await?;
-        for row in &untaken {
-            end(shared, row).await;
+        let waiting = operations.untaken(LOOK_MAX).await?;
+        for row in &waiting {
+            end(shared, row, untaken(&row.operation), TIMEKEEPER).await;
         }
-        if expired.len().max(untaken.len()) < LOOK_MAX {
+        let late = operations.overdue(LOOK_MAX).await?;
+        for row in &late {
+            end(shared, row, overdue(&row.operation), AGENTS_TIMEKEEPER).await;
+        }
+        if expired.len().max(waiting.len()).max(late.len()) < LOOK_MAX {
             return Ok(());
         }
     }
+    Ok(())
 }
 
 /// The turn learns of it as it would of a person's answer.
@@ -61,7 +69,8 @@ async fn answer(shared: &Shared, row: &OperationRow) {
     record::write(shared, row, Ended::Settled { state, action: Box::new(action) }).await;
 }
 
-async fn end(shared: &Shared, row: &OperationRow) {
-    let (state, action) = settled(&row.namespace, &row.operation, Err(untaken(&row.operation)), TIMEKEEPER);
+/// The turn that waits goes on with the error; if an agent works on it, the turn tells that one to stop.
+async fn end(shared: &Shared, row: &OperationRow, error: ToolError, actor: &str) {
+    let (state, action) = settled(&row.namespace, &row.operation, Err(error), actor);
     record::write(shared, row, Ended::Settled { state, action: Box::new(action) }).await;
 }

@@ -17,9 +17,9 @@ pub async fn record(shared: &Shared, row: &OperationRow, next: Next) {
             let (state, action) = settled(&row.namespace, &row.operation, outcome, &actor);
             Ended::Settled { state, action: Box::new(action) }
         }
-        Next::Again { after_ms, error } => Ended::Again { after_ms, error },
+        Next::Again { after_ms, error, lost } => Ended::Again { after_ms, error, lost },
         // Probes are made before anything is written down.
-        Next::Probe(failure) => Ended::Again { after_ms: 0, error: failure.error.message },
+        Next::Probe(failure) => Ended::Again { after_ms: 0, error: failure.error.message, lost: false },
     };
     write(shared, row, ended).await;
 }

@@ -98,7 +98,8 @@ async fn hand_over(shared: &Shared, tasks: &dyn TaskQueue, pool: &Relayed, row: 
             // It may lie there, and must not lie there twice: the claim stands.
             return;
         }
-        let ended = Ended::Again { after_ms: AGAIN_MS, error: failure.message };
+        // Trouble with the broker is no attempt of the task.
+        let ended = Ended::Again { after_ms: AGAIN_MS, error: failure.message, lost: true };
         record::write(shared, row, ended).await;
     }
 }

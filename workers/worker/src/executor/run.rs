@@ -10,7 +10,6 @@ use domain::tool::ActionRequest;
 use domain::tool::attempt::{self, Next, Start};
 use futures::FutureExt;
 use schemas::conversation::Operation;
-use schemas::definition::EffectClass;
 use schemas::id::{Namespace, OperationId};
 use schemas::telemetry::metric;
 use tokio::time::Instant;
@@ -29,7 +28,7 @@ pub async fn run(shared: Arc<Shared>, row: OperationRow) {
         biased;
         next = decided(&shared, &row) => next,
         lost = lost(&shared, &row) => lost,
-        () = shared.hurry.cancelled() => broken_off(operation),
+        () = shared.hurry.cancelled() => attempt::stopped(operation),
     };
     let Some(next) = next else { return };
     let outcome = match &next {
@@ -125,11 +124,4 @@ async fn lost(shared: &Shared, row: &OperationRow) -> Option<Next> {
             Err(failure) => tracing::warn!(operation = %id, %failure, "the claim could not be extended"),
         }
     }
-}
-
-/// The process ends. A repeat is somebody else's where it does no harm; anything else is left to
-/// whoever claims it when this claim has ended.
-fn broken_off(operation: &Operation) -> Option<Next> {
-    let safe = matches!(operation.effect_class, EffectClass::Pure | EffectClass::Idempotent);
-    safe.then(|| Next::Again { after_ms: 0, error: "its executor was stopped".to_owned() })
 }

@@ -73,13 +73,17 @@ pub(super) async fn gather(turn: TurnPlace<'_>, start: Start) -> Result<Gathered
     let TurnPlace { deps, namespace, talk } = turn;
     let Start { resolved, notes, summary, input_message_id, pending } = start;
     let recent_limit = usize::try_from(resolved.persona.recent_turns_limit).unwrap_or(usize::MAX);
-    let (turns, active, history) = tokio::try_join!(
+    let remembered = async {
+        let input = input(deps, namespace, talk, &input_message_id).await?;
+        let recalled = memory::recalled(deps, namespace, talk, &input).await?;
+        Ok((input, recalled))
+    };
+    let (turns, active, history, (input, (blocks, found))) = tokio::try_join!(
         turns(deps, namespace, talk, None, recent_limit.saturating_add(1)),
         turns_in_work(deps, namespace, talk),
         history(deps, namespace, talk, recent_limit, summary.as_deref()),
+        remembered,
     )?;
-    let input = input(deps, namespace, talk, &history, &input_message_id).await?;
-    let (blocks, found) = memory::recalled(deps, namespace, talk, &input).await?;
     Ok(Gathered {
         agent: talk.agent.clone(),
         agent_name: resolved.name,
@@ -219,23 +223,10 @@ fn is_of_user(row: &LogRow) -> bool {
     row.record.body.to::<Message>().is_ok_and(|message| message.sender_type == SenderType::User)
 }
 
-/// The message that started the turn. It is old when much was said while the turn was queued.
-async fn input(
-    deps: &TalkDeps,
-    namespace: &Namespace,
-    talk: &TalkCall,
-    history: &[LogRow],
-    id: &MessageId,
-) -> Result<Message, Outcome> {
-    let read = |rows: &[LogRow]| {
-        let row = rows.iter().find(|row| row.record.id == id.as_str())?;
-        row.record.body.to::<Message>().ok()
-    };
-    if let Some(message) = read(history) {
-        return Ok(message);
-    }
+/// The message that started the turn, however old it is: much may be said while a turn is queued.
+async fn input(deps: &TalkDeps, namespace: &Namespace, talk: &TalkCall, id: &MessageId) -> Result<Message, Outcome> {
     // Not by its turn: a message that starts several names none of them.
     let row = stored(|| deps.conversations.record(namespace, &talk.conversation, id.as_str())).await?;
-    read(row.as_slice())
+    row.and_then(|row| row.record.body.to::<Message>().ok())
         .ok_or_else(|| failed(Code::Internal, format!("the message {id} that started the turn is not found")))
 }

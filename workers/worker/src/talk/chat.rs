@@ -6,7 +6,7 @@ use domain::converse::{Assembly, Checks, Over, Reply, Shown, Summary, message_id
 use domain::effect::{Outcome, TalkCall};
 use domain::ports::{ConversationKey, LogQuery};
 use schemas::conversation::{LogKind, LogRow};
-use schemas::id::{Namespace, SessionId};
+use schemas::id::{Epoch, Namespace, SessionId};
 use schemas::limits::MODEL_REQUEST_BYTES_MAX;
 use schemas::problem::Code;
 use serde_json::json;
@@ -31,6 +31,8 @@ pub(super) struct Asked<'a> {
     pub may_compact: bool,
     /// What must hold for the model to be asked.
     pub checks: &'a Checks,
+    /// Of whoever asks.
+    pub epoch: Epoch,
 }
 
 pub(super) async fn chat(
@@ -61,7 +63,8 @@ async fn reply(
     let context = context(&assembly, talk, session);
     let call = ChatCall { id: format!("{}.{number}", talk.turn), target: assembly.target.clone(), request, context };
     let key = ConversationKey { namespace: namespace.clone(), conversation_id: talk.conversation.clone() };
-    let sink = Streaming::new(deps.live.as_ref(), key, talk.turn.clone(), message_id(&talk.turn, number));
+    let message = message_id(&talk.turn, number);
+    let sink = Streaming::new(deps.live.as_ref(), key, talk.turn.clone(), message, asked.epoch);
     let mut reply = Reply {
         reply: None,
         failure: None,

@@ -8,12 +8,13 @@ use domain::context::MemoryBlock;
 use domain::effect::{EffectFailure, Outcome, TalkCall};
 use domain::failure::Failure;
 use domain::memory::input::{MemorySearch, MemoryWrite};
-use domain::memory::{MemoryFilter, blocks};
+use domain::memory::kept::lacks_content;
+use domain::memory::{MemoryFilter, MemoryKey, blocks};
 use domain::ports::{LogQuery, MemoryListQuery};
 use domain::recall;
 use schemas::conversation::{LogKind, Message, SenderType};
 use schemas::id::{MemoryId, Namespace};
-use schemas::limits::{MEMORY_PAGE_MAX, PAGE_BYTES_MAX};
+use schemas::limits::{MEMORY_INLINE_BYTES_MAX, MEMORY_PAGE_MAX, PAGE_BYTES_MAX};
 use schemas::memory::{Memory, MemoryOwner, MemoryTier};
 use schemas::problem::Code;
 use serde_json::json;
@@ -59,7 +60,36 @@ pub(super) async fn recalled(
 async fn tier(deps: &TalkDeps, owner: &MemoryOwner, tier: MemoryTier) -> Result<Vec<Memory>, Outcome> {
     let filter = MemoryFilter { tiers: vec![tier], ..MemoryFilter::default() };
     let query = MemoryListQuery { filter, after: None, limit: MEMORY_PAGE_MAX };
-    Ok(stored(|| deps.memories.list(owner, &query)).await?.rows)
+    let mut rows = stored(|| deps.memories.list(owner, &query)).await?.rows;
+    // A list leaves out what overflowed.
+    for id in blocks::lacking(&rows) {
+        let Some(at) = rows.iter().position(|row| row.id == id) else { continue };
+        match whole(deps, owner, id).await {
+            Read::Whole(memory) => rows[at] = blocks::cut(*memory),
+            Read::Gone => _ = rows.remove(at),
+            Read::Failed => {}
+        }
+    }
+    Ok(rows)
+}
+
+/// What became of reading one memory by its id.
+enum Read {
+    Whole(Box<Memory>),
+    Gone,
+    /// It is shown without its content, and how to read it: no turn waits or fails for one memory.
+    Failed,
+}
+
+async fn whole(deps: &TalkDeps, owner: &MemoryOwner, id: MemoryId) -> Read {
+    match deps.memories.read(owner, &MemoryKey::Id(id.clone())).await {
+        Ok(Some(memory)) => Read::Whole(Box::new(memory)),
+        Ok(None) => Read::Gone,
+        Err(failure) => {
+            tracing::warn!(%failure, memory = %id, "a large memory cannot be read; the model is told how to");
+            Read::Failed
+        }
+    }
 }
 
 async fn found(deps: &TalkDeps, owner: &MemoryOwner, talk: &TalkCall, input: &Message) -> Result<Vec<String>, Outcome> {
@@ -74,9 +104,17 @@ async fn found(deps: &TalkDeps, owner: &MemoryOwner, talk: &TalkCall, input: &Me
     }
     // What was said here is in the context already.
     let here = json!(talk.conversation);
-    let others =
-        recalled.value.hits.into_iter().filter(|hit| hit.memory.metadata.get("conversation_id") != Some(&here));
-    Ok(others.map(|hit| hit.memory.content).filter(|text| !text.is_empty()).collect())
+    let hits = recalled.value.hits.into_iter().map(|hit| hit.memory);
+    let mut others: Vec<Memory> = hits.filter(|memory| memory.metadata.get("conversation_id") != Some(&here)).collect();
+    for memory in others.iter_mut().filter(|memory| lacks_content(memory)) {
+        match whole(deps, owner, memory.id.clone()).await {
+            Read::Whole(read) => *memory = *read,
+            Read::Gone => memory.content_ref = None,
+            Read::Failed => {}
+        }
+    }
+    let shown = others.iter().map(|memory| blocks::shown(memory, MEMORY_INLINE_BYTES_MAX));
+    Ok(shown.filter(|text| !text.is_empty()).collect())
 }
 
 /// Notes what a completed turn was about. Failing never fails the turn.

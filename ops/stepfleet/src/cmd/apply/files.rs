@@ -116,18 +116,59 @@ fn values(path: &Path) -> Result<Vec<Value>> {
 
 #[cfg(test)]
 mod tests {
-    use domain::definition::check;
+    use std::collections::BTreeMap;
+
+    use domain::definition::plan::{KnownDefinitions, unmet};
+    use domain::definition::{Checked, check};
+    use domain::tool::{ResolvedTarget, Target, resolve};
+    use schemas::definition::{ActionDef, ActionKind, DefinitionKind, Task, Tool};
+    use serde::de::DeserializeOwned;
 
     use super::*;
 
-    #[test]
-    fn the_examples_are_sound() {
+    fn examples() -> Vec<Checked> {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/definitions");
         let documents = read(&[folder]).expect("they are read");
-        assert!(documents.len() >= 9, "{}", documents.len());
-        for document in documents {
-            let problems = check(document.item.kind, &document.item.definition).err();
-            assert_eq!(problems, None, "{}", document.place());
+        let sound = |document: &Document| match check(document.item.kind, &document.item.definition) {
+            Ok(checked) => checked,
+            Err(problems) => panic!("{}: {problems:?}", document.place()),
+        };
+        documents.iter().map(sound).collect()
+    }
+
+    /// All of a kind, by their ids.
+    fn of_kind<T: DeserializeOwned>(all: &[Checked], kind: DefinitionKind) -> BTreeMap<String, T> {
+        let some = all.iter().filter(|one| one.new.kind == kind);
+        some.map(|one| (one.new.id.to_string(), one.new.content.to().expect("a sound one"))).collect()
+    }
+
+    #[test]
+    fn the_examples_are_sound() {
+        let all = examples();
+        assert!(all.len() >= 9, "{}", all.len());
+        let missing = unmet(&all, &KnownDefinitions::new());
+        assert!(missing.is_empty(), "{missing:?}");
+    }
+
+    /// With whatever model there is, and with what every fleet has.
+    #[test]
+    fn the_examples_need_nothing_beside_the_fleet() {
+        let all = examples();
+        for profile in all.iter().filter(|one| one.new.kind == DefinitionKind::ModelProfile) {
+            assert_eq!(profile.value["provider"], "default", "{}", profile.new.id);
+        }
+        let tasks: BTreeMap<String, Task> = of_kind(&all, DefinitionKind::Task);
+        let actions: BTreeMap<String, ActionDef> = of_kind(&all, DefinitionKind::ActionDef);
+        let tools: BTreeMap<String, Tool> = of_kind(&all, DefinitionKind::Tool);
+        assert!(!tools.is_empty());
+        for (id, tool) in tools {
+            let task = &tasks[tool.target_id.as_str()];
+            let action = &actions[task.steps[0].action_def_id.as_str()];
+            let resolved = resolve(tool, 1, Target::Task { task, version: 1, action: Some((action, 1)) });
+            match &resolved.target {
+                ResolvedTarget::Action(found) => assert_eq!(found.kind, ActionKind::Memory, "{id}"),
+                other => panic!("{id}: {other:?}"),
+            }
         }
     }
 

@@ -1,21 +1,37 @@
 //! What the doctor found.
 
+use std::fmt::Display;
+
 use comfy_table::Table;
 use serde::Serialize;
 
 use crate::output::table;
 
 /// One thing that was looked at.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Check {
     pub name: String,
     pub well: bool,
+    /// It works, and somebody should look at it all the same.
+    pub warning: bool,
     pub detail: String,
 }
 
 impl Check {
     pub fn new(name: &str, well: bool, detail: impl Into<String>) -> Self {
-        Self { name: name.into(), well, detail: detail.into() }
+        Self { name: name.into(), well, warning: false, detail: detail.into() }
+    }
+
+    pub fn warning(name: &str, detail: impl Into<String>) -> Self {
+        Self { warning: true, ..Self::new(name, true, detail) }
+    }
+
+    fn verdict(&self) -> &'static str {
+        match (self.well, self.warning) {
+            (false, _) => "false",
+            (true, true) => "warning",
+            (true, false) => "true",
+        }
     }
 }
 
@@ -42,19 +58,34 @@ pub struct Report {
 
 impl Report {
     pub fn add(&mut self, name: &str, well: bool, detail: impl Into<String>) {
-        self.checks.push(Check::new(name, well, detail));
+        self.push(Check::new(name, well, detail));
+    }
+
+    pub fn push(&mut self, check: Check) {
+        self.checks.push(check);
+    }
+
+    /// What came of a look; one that cannot be taken is unwell, and the others go on.
+    pub fn note(&mut self, name: &str, look: Result<Check, impl Display>) {
+        self.push(look.unwrap_or_else(|error| Check::new(name, false, format!("{error:#}"))));
     }
 
     /// Draws the conclusion.
     pub fn finish(&mut self) {
-        self.well = self.checks.iter().all(|check| check.well)
-            && self.history.as_ref().is_none_or(|history| history.broken == 0);
+        self.well = self.unwell().is_empty();
+    }
+
+    /// The names of what is not well.
+    pub fn unwell(&self) -> Vec<&str> {
+        let checks = self.checks.iter().filter(|check| !check.well).map(|check| check.name.as_str());
+        let history = self.history.iter().filter(|history| history.broken > 0).map(|_| "history");
+        checks.chain(history).collect()
     }
 
     pub fn table(&self) -> Table {
         let mut rows = table(&["", "well", "detail"]);
         for check in &self.checks {
-            rows.add_row([check.name.clone(), check.well.to_string(), check.detail.clone()]);
+            rows.add_row([check.name.as_str(), check.verdict(), check.detail.as_str()]);
         }
         if let Some(history) = &self.history {
             let History { sessions, steps, memories, records, broken, .. } = history;
@@ -85,5 +116,36 @@ mod tests {
         report.history = Some(History { sessions: 1, steps: 1, memories: 0, records: 0, broken: 1, findings });
         report.finish();
         assert!(!report.well && report.table().to_string().contains("gap"));
+        report.note("b", Err::<Check, _>("nobody answers"));
+        assert_eq!(report.unwell(), ["b", "history"]);
+    }
+
+    #[test]
+    fn a_warning_is_shown_and_harms_nobody() {
+        let mut report = Report::default();
+        report.push(Check::warning("workers", "versions 1 and 2"));
+        report.finish();
+        assert!(report.well);
+        let told = serde_json::to_value(&report).unwrap();
+        let check =
+            serde_json::json!({ "name": "workers", "well": true, "warning": true, "detail": "versions 1 and 2" });
+        assert_eq!(told, serde_json::json!({ "well": true, "checks": [check] }));
+    }
+
+    #[test]
+    fn the_table_has_a_row_for_each_check_with_its_verdict() {
+        let mut report = Report::default();
+        report.add("database", true, "SQLite 3.51.3");
+        report.push(Check::warning("workers", "versions 1 and 2"));
+        report.add("broker", false, "cannot connect");
+        let table = report.table().to_string();
+        let row = |name: &str| {
+            let line = table.lines().find(|line| line.contains(name)).unwrap_or_else(|| panic!("{name}: {table}"));
+            line.split_whitespace().map(str::to_owned).collect::<Vec<_>>().join(" ")
+        };
+        assert_eq!(row("detail"), "well detail");
+        assert_eq!(row("database"), "database true SQLite 3.51.3");
+        assert_eq!(row("workers"), "workers warning versions 1 and 2");
+        assert_eq!(row("broker"), "broker false cannot connect");
     }
 }

@@ -48,6 +48,23 @@ pub fn apply(what: Break, seen: &mut Seen) -> Option<()> {
             let items = &mut stream(seen)?.items;
             items.insert(1, items[0].clone());
         }
+        Break::StrayCancel => {
+            let turn = turn(seen, |turn| turn.status == "completed")?;
+            (turn.status, turn.cancelled) = ("failed".into(), true);
+        }
+        Break::DeniedTool => {
+            let called = |seen: &Seen, work: &str| seen.tools.iter().any(|call| call.key.ends_with(work));
+            let questions = seen.verdicts.iter().filter(|(_, verdict)| verdict.approved);
+            let mut works = questions.filter_map(|(id, _)| Some((id.clone(), id.strip_suffix(".ask")?)));
+            let (id, _) = works.find(|(_, work)| called(seen, work))?;
+            seen.verdicts.get_mut(&id)?.approved = false;
+        }
+        Break::LostYes => {
+            let heard = seen.verdicts.iter().find(|(_, verdict)| verdict.approved && verdict.heard)?.0;
+            let work = heard.strip_suffix(".ask")?.to_owned();
+            let has_it = |turn: &Turn| turn.status == "completed" && turn.operations.iter().any(|one| one.id == work);
+            turn(seen, has_it)?.operations.retain(|operation| operation.id != work);
+        }
         // Of sessions.
         _ => return None,
     }

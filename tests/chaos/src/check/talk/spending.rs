@@ -13,8 +13,9 @@ pub fn check(talk: &Talk, findings: &mut Findings) {
         findings.expect("spending", id, sum == turn.usage, || {
             format!("turn {} has used {:?} tokens, and its records have {sum:?}", turn.id, turn.usage)
         });
-        findings.expect("spending", id, paid(turn) == turn.moves.len(), || {
-            format!("turn {} has {} moves and {} calls that were paid", turn.id, turn.moves.len(), paid(turn))
+        let whole = turn.moves.iter().filter(|one| !one.cut).count();
+        findings.expect("spending", id, paid(turn) == whole, || {
+            format!("turn {} has {whole} whole moves and {} calls that were paid", turn.id, paid(turn))
         });
     }
 }

@@ -1,5 +1,5 @@
-//! Every accepted message has its turn, and every turn an end: with one answer, or with the failure
-//! that the script has for it.
+//! Every accepted message has its turn, and every turn an end: with one answer, with the failure that the
+//! script has for it, or because somebody ended it.
 
 use std::collections::BTreeSet;
 
@@ -9,7 +9,8 @@ use crate::plan::Word;
 use crate::seen::Told;
 use crate::seen::talk::{Said, Talk, Turn};
 
-pub fn check(talk: &Talk, findings: &mut Findings) {
+/// `over` are the operations that nobody waits for any more: agents that were called end with them.
+pub fn check(talk: &Talk, over: &BTreeSet<&str>, findings: &mut Findings) {
     let id = Some(talk.id.as_str());
     for post in talk.posts.iter().filter(|post| post.told == Told::Accepted) {
         let count = talk.turns.iter().filter(|turn| turn.id == post.turn).count();
@@ -22,20 +23,36 @@ pub fn check(talk: &Talk, findings: &mut Findings) {
         findings.expect("turn from nowhere", id, post.is_some() || talk.delegated || unheard, || {
             format!("nobody has said what turn {} answers", turn.id)
         });
-        ended(talk, turn, post.map(|post| post.word), findings);
+        if turn.cancelled {
+            cancelled(talk, turn, over, findings);
+        } else {
+            ended(talk, turn, post.map(|post| post.word), findings);
+        }
         moves(talk, turn, findings);
         messages(talk, turn, findings);
     }
 }
 
+/// Only those that somebody wanted to end, and those that nobody waits for any more.
+fn cancelled(talk: &Talk, turn: &Turn, over: &BTreeSet<&str>, findings: &mut Findings) {
+    let (id, name) = (Some(talk.id.as_str()), &turn.id);
+    let with_call = talk.called_by.as_deref().is_some_and(|call| over.contains(call));
+    findings.expect("turn cancelled", id, with_call || talk.cancels.contains(name), || {
+        format!("{name} is cancelled ({:?}), and nobody wanted that", turn.error)
+    });
+    findings
+        .expect("turn not ended", id, turn.status == "failed", || format!("{name} is cancelled and {:?}", turn.status));
+}
+
+/// A model that is shown guidance last says something else than the script has for the message.
 fn ended(talk: &Talk, turn: &Turn, word: Option<Word>, findings: &mut Findings) {
     let (id, name) = (Some(talk.id.as_str()), &turn.id);
     match turn.status.as_str() {
         "completed" => {
-            findings.expect("turn ended wrong", id, word != Some(Word::Doomed), || {
+            findings.expect("turn ended wrong", id, talk.guided || word != Some(Word::Doomed), || {
                 format!("{name} is completed, and its model was to refuse")
             });
-            let bounded = word != Some(Word::Limit) || turn.exhausted;
+            let bounded = talk.guided || word != Some(Word::Limit) || turn.exhausted;
             findings.expect("turn ended wrong", id, bounded, || {
                 format!("{name} was to reach the bound on its moves, and has not")
             });

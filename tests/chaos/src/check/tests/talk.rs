@@ -2,7 +2,7 @@
 
 use super::{all, good};
 use crate::plan::Word;
-use crate::seen::talk::{Asked, Move, Operation, Posted, Said, Talk, ToolEnd, Turn};
+use crate::seen::talk::{Asked, Move, Operation, Posted, Said, Talk, ToolEnd, Turn, Verdict};
 use crate::seen::{Call, Heard, Seen, Stream, Told};
 
 const TURN: &str = "turn-1";
@@ -17,6 +17,8 @@ fn turn() -> Turn {
     let result = ToolEnd { call: "call_1".into(), key: Some(format!("default:{TURN}.1.0")), usage: (0, 0) };
     let calls = Move { offset: 6, number: 1, calls: vec!["call_1".into()], results: vec![result], ..Move::default() };
     let answers = Move { offset: 9, number: 2, spoke: true, ..Move::default() };
+    let work = Operation { id: format!("{TURN}.1.0"), state: "completed".into(), ..Operation::default() };
+    let question = Operation { id: format!("{}.ask", work.id), is_question: true, ..work.clone() };
     Turn {
         id: TURN.into(),
         status: "completed".into(),
@@ -25,7 +27,7 @@ fn turn() -> Turn {
         assembled: true,
         spent: vec![Some((10, 3)), Some((10, 3))],
         moves: vec![calls, answers],
-        operations: vec![Operation { id: format!("{TURN}.1.0"), state: "completed".into(), ..Operation::default() }],
+        operations: vec![work, question],
         ..Turn::default()
     }
 }
@@ -52,13 +54,14 @@ pub fn talking(seen: &mut Seen) {
     let post = Posted { id: "t-m0".into(), word: Word::Once, text, told: Told::Accepted, offset: 2, turn: TURN.into() };
     seen.talks.push(Talk {
         id: "t".into(),
-        delegated: false,
         posts: vec![post],
         last_offset: 12,
         said: transcript,
         turns: vec![turn()],
         stream: Some(Stream { session: "t".into(), connections: 2, items, ended: true }),
+        ..Talk::default()
     });
+    seen.verdicts.insert(format!("{TURN}.1.0.ask"), Verdict { approved: true, heard: true });
     let (key, answer) = (format!("default:{TURN}.1.0"), "answered".to_owned());
     seen.tools.push(Call { key, session: "s".into(), once: true, answer, at_ms: 1 });
     // The second move was asked for again after a crash.
@@ -124,6 +127,83 @@ fn nothing_is_said_asked_or_called_for_nobody() {
     assert_eq!(of(asked), ["model asked from nowhere"]);
     let called = |seen: &mut Seen| seen.tools[0].key = "default:turn-9.1.0".into();
     assert_eq!(of(called), ["tool answer from nowhere", "tool called from nowhere"]);
+}
+
+#[test]
+fn a_turn_is_cancelled_by_its_user_or_with_the_call_that_it_serves() {
+    let cancel = |talk: &mut Talk| {
+        (talk.turns[0].status, talk.turns[0].cancelled) = ("failed".into(), true);
+    };
+    assert_eq!(objections(cancel), ["turn cancelled"]);
+    let by_its_user = |talk: &mut Talk| {
+        cancel(talk);
+        talk.cancels.push(TURN.into());
+    };
+    assert!(objections(by_its_user).is_empty());
+    assert!(objections(|talk| talk.cancels.push(TURN.into())).is_empty(), "it may have ended before");
+    let is_stray = |state: &str| {
+        let mut seen = good();
+        cancel(&mut seen.talks[0]);
+        seen.talks[0].called_by = Some("turn-0.1.0".into());
+        let call = Operation { id: "turn-0.1.0".into(), state: state.into(), ..Operation::default() };
+        let caller = Turn { id: "turn-0".into(), operations: vec![call], ..Turn::default() };
+        seen.talks.push(Talk { id: "u".into(), turns: vec![caller], ..Talk::default() });
+        all(&seen).counts.contains_key("turn cancelled")
+    };
+    assert_eq!(["completed", "cancelled", "failed"].map(is_stray), [true, false, false]);
+}
+
+#[test]
+fn who_is_given_guidance_may_say_something_else() {
+    let doomed = |talk: &mut Talk| {
+        talk.guided = true;
+        talk.posts[0].word = Word::Doomed;
+    };
+    assert!(objections(doomed).is_empty());
+    let asked_twice = |guided: bool| {
+        let mut seen = good();
+        seen.talks[0].guided = guided;
+        seen.asked.push(Asked { key: format!("{TURN}.2"), content: "with a note".into() });
+        all(&seen).counts.into_keys().collect::<Vec<_>>()
+    };
+    assert!(asked_twice(true).is_empty());
+    assert_eq!(asked_twice(false), ["model asked otherwise"]);
+}
+
+#[test]
+fn a_reply_that_was_cut_short_is_a_move_that_nobody_pays_for() {
+    // Before the one that answers, in a log that is longer by one.
+    let one_more = |talk: &mut Talk, cut: bool| {
+        let turn = &mut talk.turns[0];
+        turn.moves[1].number = 3;
+        turn.moves.insert(1, Move { offset: 12, number: 2, cut, ..Move::default() });
+        turn.counted = 3;
+        let items = &mut talk.stream.as_mut().unwrap().items;
+        (talk.said[5].id, items[5].what) = ("turn-1.m3".into(), "turn-1.m3".into());
+        (talk.said[7].offset, items[7].offset, talk.last_offset) = (13, 13, 13);
+    };
+    let told = |cut: bool| {
+        let mut seen = good();
+        one_more(&mut seen.talks[0], cut);
+        seen.asked.push(Asked { key: format!("{TURN}.3"), content: "question 3".into() });
+        all(&seen).counts.into_keys().collect::<Vec<_>>()
+    };
+    assert!(told(true).is_empty());
+    assert_eq!(told(false), ["spending"]);
+}
+
+#[test]
+fn what_needs_a_yes_waits_for_it() {
+    let of = |change: fn(&mut Seen)| {
+        let mut seen = good();
+        change(&mut seen);
+        all(&seen).counts.into_keys().collect::<Vec<_>>()
+    };
+    assert_eq!(of(|seen| seen.verdicts.clear()), ["done without a yes"]);
+    let elsewhere = |seen: &mut Seen| {
+        seen.verdicts.insert("turn-7.1.0.ask".into(), Verdict { approved: false, heard: true });
+    };
+    assert_eq!(of(elsewhere), ["question from nowhere"]);
 }
 
 #[test]

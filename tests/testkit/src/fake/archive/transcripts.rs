@@ -9,7 +9,7 @@ use super::MemArchive;
 
 #[async_trait]
 impl TranscriptArchive for MemArchive {
-    async fn add_records(&self, records: &KeptRecords) -> Result<(), Failure> {
+    async fn add_records(&self, records: KeptRecords) -> Result<(), Failure> {
         append(&mut self.lock().records.messages, &records.messages);
         self.between_tables().await?;
         append(&mut self.lock().records.moves, &records.moves);

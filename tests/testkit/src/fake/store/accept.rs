@@ -3,6 +3,7 @@
 use domain::action::result_of;
 use domain::ports::{Accepted, Refusal, Verdict};
 use domain::shard::shard_of;
+use domain::talk::not_caused;
 use schemas::action::{Action, ActionOutcome, ActionType, Lane, NewAction};
 use schemas::conversation::{Operation, OperationState};
 use schemas::id::{AgentId, OperationId, SessionId, SessionKey};
@@ -42,6 +43,14 @@ impl State {
             Ok(Target::Live(key)) => self.insert_open(new, &key, now_ms, breakages),
             Err((code, detail)) => self.insert_refused(new, code, detail, now_ms),
         }
+    }
+
+    /// What a repeated message is told of one of its actions.
+    pub fn told(&self, new: &NewAction) -> Verdict {
+        self.repeated(new).unwrap_or_else(|| {
+            let (code, detail) = not_caused(new);
+            Verdict::Refused(Refusal { code, detail, recorded: false })
+        })
     }
 
     fn repeated(&self, new: &NewAction) -> Option<Verdict> {

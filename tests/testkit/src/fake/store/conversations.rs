@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 use domain::failure::Failure;
 use domain::ports::{
-    ConversationChange, ConversationQuery, Conversations, Inserted, LogQuery, Post, Posted, TurnQuery,
+    ConversationChange, ConversationQuery, Conversations, Inserted, LogQuery, Look, LookQuery, Post, Posted, TurnQuery,
 };
 use domain::spending::Spent;
 use domain::talk::{apply, is_same, refusal};
@@ -151,10 +151,14 @@ impl Conversations for MemStore {
         let place = (post.namespace, post.conversation_id);
         let mut state = self.transaction();
         let Some(rec) = state.conversations.get(&place) else { return Ok(Posted::NotFound) };
-        let known = rec.log.iter().find(|row| row.record.id == post.record.id).map(|row| &row.record);
-        let is_same = known.map(|known| known.kind == post.record.kind && known.body == post.record.body);
+        let known = rec.log.iter().find(|row| row.record.id == post.record.id);
+        let is_same = known.map(|row| row.record.kind == post.record.kind && row.record.body == post.record.body);
         if let Some(refused) = refusal(is_same, rec.conversation.status) {
             return Ok(refused.into());
+        }
+        if let Some(offset) = known.map(|row| row.offset) {
+            let verdicts = post.actions.iter().map(|new| state.told(new)).collect();
+            return Ok(Posted::Done { offset, verdicts });
         }
         let offset = state.append(&place, post.record, now_ms);
         let verdicts = post.actions.into_iter().map(|new| state.accept(new, now_ms, &self.breakages)).collect();
@@ -184,6 +188,27 @@ impl Conversations for MemStore {
             page.push(row.clone());
         }
         Ok(page)
+    }
+
+    async fn look(&self, query: &LookQuery) -> Result<Option<Look>, Failure> {
+        let LookQuery { log, active_max, ended_max, followed } = query;
+        let Some(conversation) = self.conversation(&log.namespace, &log.conversation_id).await? else {
+            return Ok(None);
+        };
+        let page = self.log(log).await?;
+        let of_page: Vec<TurnId> = page.iter().filter_map(|row| row.record.turn_id.clone()).collect();
+        let open = |turn: &Turn| turn.status == TurnStatus::Active;
+        let state = self.transaction();
+        let own = state.turns.iter().filter(|((namespace, _), _)| *namespace == log.namespace).map(|(_, turn)| turn);
+        let (mut active, mut ended): (Vec<Turn>, Vec<Turn>) = own.cloned().partition(open);
+        active.retain(|turn| turn.conversation_id == log.conversation_id);
+        ended.retain(|turn| followed.contains(&turn.turn_id) || of_page.contains(&turn.turn_id));
+        for turns in [&mut active, &mut ended] {
+            turns.sort_by_key(|turn| (turn.created_at_ms, turn.turn_id.clone()));
+        }
+        active.truncate(*active_max);
+        ended.drain(..ended.len().saturating_sub(*ended_max));
+        Ok(Some(Look { active, conversation, page, ended }))
     }
 
     async fn record(

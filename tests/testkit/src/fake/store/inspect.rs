@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use domain::effect::{EffectRow, EffectState};
 use schemas::action::Lane;
-use schemas::id::{ActionId, SessionKey, WorkerId};
+use schemas::id::{ActionId, ConversationId, Namespace, SessionKey, WorkerId};
 use schemas::record::{Entry, JournalRow};
 use schemas::session::SessionRow;
 
@@ -38,6 +38,11 @@ impl MemStore {
     /// The process of a worker ends, and the database sees its connections close.
     pub fn process_ended(&self, worker: WorkerId) {
         self.transaction().gone.insert(worker);
+    }
+
+    /// A newer release brings the database to its own schema.
+    pub fn migrated_to(&self, version: i64) {
+        self.transaction().newer_schema = Some(version);
     }
 
     /// Every commit since the beginning.
@@ -77,5 +82,12 @@ impl MemStore {
 
     pub fn effect_is_open(&self, key: &str) -> bool {
         self.effect_row(key).is_some_and(|row| row.state == EffectState::Sent)
+    }
+
+    /// Whether the log of a conversation has a record with this id.
+    pub fn has_record(&self, namespace: &Namespace, conversation: &ConversationId, id: &str) -> bool {
+        let state = self.transaction();
+        let rec = state.conversations.get(&(namespace.clone(), conversation.clone()));
+        rec.is_some_and(|rec| rec.log.iter().any(|row| row.record.id == id))
     }
 }

@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 use domain::failure::Failure;
-use domain::ports::{Lease, Leases, ShardInfo, WorkerInfo};
+use domain::ports::{Heard, Lease, Leases, RoleInfo, ShardInfo, WorkerInfo};
 use schemas::id::{Epoch, Shard, WorkerId};
 
 use super::MemStore;
@@ -15,14 +15,14 @@ impl Leases for MemStore {
         Ok(self.transaction().shards.len() as u16)
     }
 
-    async fn heartbeat(&self, info: &WorkerInfo) -> Result<bool, Failure> {
+    async fn heartbeat(&self, info: &WorkerInfo) -> Result<Heard, Failure> {
         let now = self.now_ms();
         let mut state = self.transaction();
         let told = state.workers.get(&info.worker).is_some_and(|(known, _)| known.draining);
         let draining = told || info.draining;
         let known = WorkerInfo { draining, heartbeat_age_ms: 0, ..info.clone() };
         state.workers.insert(info.worker.clone(), (known, now));
-        Ok(draining)
+        Ok(Heard { draining, newer_schema: state.newer_schema })
     }
 
     async fn workers(&self, max_age_ms: i64) -> Result<Vec<WorkerInfo>, Failure> {
@@ -108,6 +108,18 @@ impl Leases for MemStore {
             rec.owner = None;
         }
         Ok(())
+    }
+
+    async fn roles(&self) -> Result<Vec<RoleInfo>, Failure> {
+        let now = self.now_ms();
+        let state = self.transaction();
+        let infos = state.roles.iter().map(|(role, rec)| RoleInfo {
+            role: role.clone(),
+            owner: rec.owner.clone(),
+            epoch: Epoch(rec.epoch),
+            lease_ms_left: rec.lease_until_ms.saturating_sub(now),
+        });
+        Ok(infos.collect())
     }
 
     async fn release_all(&self) -> Result<(), Failure> {

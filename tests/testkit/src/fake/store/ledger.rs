@@ -115,8 +115,11 @@ impl Ledger for MemStore {
 
     async fn stats(&self) -> Result<LedgerStats, Failure> {
         let state = self.transaction();
-        let ages = state.open.iter().filter_map(|((_, key, _, _), id)| state.open_action(&key.namespace, id));
-        Ok(LedgerStats { pending: state.open.len() as u64, oldest_ms: ages.map(|action| action.accepted_at_ms).min() })
+        let open = state.open.iter();
+        let actions = open.filter_map(|((_, key, _, _), id)| Some((key, state.open_action(&key.namespace, id)?)));
+        let late = actions.filter(|(key, action)| state.can_move(key, action.kind));
+        let oldest_ms = late.map(|(_, action)| action.accepted_at_ms).min();
+        Ok(LedgerStats { pending: state.open.len() as u64, oldest_ms })
     }
 
     async fn backlog(&self, shards: &[Shard]) -> Result<Vec<(Shard, u64)>, Failure> {

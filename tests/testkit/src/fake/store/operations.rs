@@ -13,6 +13,18 @@ fn row((namespace, _): &(Namespace, OperationId), operation: &Operation) -> Oper
     OperationRow { namespace: namespace.clone(), operation: operation.clone() }
 }
 
+impl MemStore {
+    fn past_their_deadline(&self, kind: OperationKind, limit: usize) -> Vec<OperationRow> {
+        let now_ms = self.now_ms();
+        let state = self.transaction();
+        let of_kind = state.operations.iter().filter(|(_, one)| one.kind == kind);
+        let mut found: Vec<_> = of_kind.filter_map(|(place, one)| Some((deadline(one)?, place, one))).collect();
+        found.retain(|(deadline_ms, ..)| *deadline_ms <= now_ms);
+        found.sort_by_key(|(deadline_ms, place, _)| (*deadline_ms, (*place).clone()));
+        found.into_iter().take(limit).map(|(_, place, one)| row(place, one)).collect()
+    }
+}
+
 #[async_trait]
 impl Operations for MemStore {
     async fn claim(&self, pool: &str, claimant: &str, hold: Hold, limit: usize) -> Result<Vec<OperationRow>, Failure> {
@@ -62,7 +74,7 @@ impl Operations for MemStore {
         let place = (namespace.clone(), id.clone());
         let mut state = self.transaction();
         match ended {
-            Ended::Again { after_ms, error } => {
+            Ended::Again { after_ms, error, lost } => {
                 let known = state.operations.get_mut(&place).filter(|known| known.state.is_open());
                 let is_mine = |known: &Operation| claimant.is_none() || known.claimed_by.as_deref() == claimant;
                 let Some(known) = known.filter(|known| is_mine(known)) else { return Ok(Ending::NotOpen) };
@@ -71,6 +83,7 @@ impl Operations for MemStore {
                 known.claimed_by = None;
                 known.until_ms = None;
                 known.error = Some(error);
+                known.lost = known.lost.saturating_add(u32::from(lost));
                 Ok(Ending::Scheduled)
             }
             Ended::Settled { state: ends_as, action } => {
@@ -140,12 +153,20 @@ impl Operations for MemStore {
     }
 
     async fn untaken(&self, limit: usize) -> Result<Vec<OperationRow>, Failure> {
+        Ok(self.past_their_deadline(OperationKind::Task, limit))
+    }
+
+    async fn overdue(&self, limit: usize) -> Result<Vec<OperationRow>, Failure> {
+        Ok(self.past_their_deadline(OperationKind::Agent, limit))
+    }
+
+    async fn waiting_ms(&self, pool: &str) -> Result<Option<u64>, Failure> {
         let now_ms = self.now_ms();
         let state = self.transaction();
-        let tasks = state.operations.iter().filter(|(_, one)| one.kind == OperationKind::Task);
-        let mut found: Vec<_> = tasks.filter_map(|(place, one)| Some((deadline(one)?, place, one))).collect();
-        found.retain(|(deadline_ms, ..)| *deadline_ms <= now_ms);
-        found.sort_by_key(|(deadline_ms, place, _)| (*deadline_ms, (*place).clone()));
-        Ok(found.into_iter().take(limit).map(|(_, place, one)| row(place, one)).collect())
+        let is_due = |one: &&Operation| {
+            one.kind == OperationKind::Task && one.state.is_open() && one.pool == pool && one.due_at_ms <= now_ms
+        };
+        let first = state.operations.values().filter(is_due).map(|one| one.due_at_ms).min();
+        Ok(first.map(|due_at_ms| u64::try_from(now_ms - due_at_ms).unwrap_or(0)))
     }
 }

@@ -107,6 +107,8 @@ pub(super) struct State {
     pub rearmed: Vec<SessionKey>,
     /// Workers whose process has ended, as the database sees it.
     pub gone: BTreeSet<WorkerId>,
+    /// Of a newer release than all who ask.
+    pub newer_schema: Option<i64>,
     pub fenced: u64,
     pub conflicts: u64,
 }
@@ -134,6 +136,7 @@ impl State {
             claim_log: Vec::new(),
             rearmed: Vec::new(),
             gone: BTreeSet::new(),
+            newer_schema: None,
             fenced: 0,
             conflicts: 0,
         }

@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 use domain::failure::Failure;
 use domain::ports::{
-    ConversationChange, ConversationQuery, Conversations, Inserted, LogQuery, Post, Posted, TurnQuery,
+    ConversationChange, ConversationQuery, Conversations, Inserted, LogQuery, Look, LookQuery, Post, Posted, TurnQuery,
 };
 use domain::spending::Spent;
 use schemas::conversation::{Conversation, LogRecord, LogRow, Participant, Turn};
@@ -74,6 +74,10 @@ impl<P: Conversations + ?Sized> Conversations for Unreliable<P> {
 
     async fn log(&self, query: &LogQuery) -> Result<Vec<LogRow>, Failure> {
         self.faults.call(Port::Conversations, "conversations.log", self.inner.log(query)).await
+    }
+
+    async fn look(&self, query: &LookQuery) -> Result<Option<Look>, Failure> {
+        self.faults.call(Port::Conversations, "conversations.look", self.inner.look(query)).await
     }
 
     async fn record(

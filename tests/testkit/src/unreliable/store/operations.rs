@@ -56,4 +56,12 @@ impl<P: Operations + ?Sized> Operations for Unreliable<P> {
     async fn untaken(&self, limit: usize) -> Result<Vec<OperationRow>, Failure> {
         self.faults.call(Port::Operations, "operations.untaken", self.inner.untaken(limit)).await
     }
+
+    async fn overdue(&self, limit: usize) -> Result<Vec<OperationRow>, Failure> {
+        self.faults.call(Port::Operations, "operations.overdue", self.inner.overdue(limit)).await
+    }
+
+    async fn waiting_ms(&self, pool: &str) -> Result<Option<u64>, Failure> {
+        self.faults.call(Port::Operations, "operations.waiting_ms", self.inner.waiting_ms(pool)).await
+    }
 }

@@ -3,6 +3,7 @@
 use schemas::action::ActionType;
 use schemas::conversation::{Busy, LogKind, MessageRole, ParticipantKind, ParticipantRole, SenderType, Visibility};
 use schemas::id::{ConversationId, Namespace, ParticipantId, UserId};
+use schemas::limits::APPROVAL_ANSWER_BYTES_MAX;
 use schemas::problem::{Code, Problem};
 use serde_json::{Value, json};
 
@@ -264,7 +265,22 @@ fn a_conversation_is_completed_and_never_opened_again() {
 fn an_approval_repeats_the_arguments() {
     let answer = approval::parse(&json!({"arguments_hash": "ff", "reason": "looks good"}), true, "token").unwrap();
     assert_eq!((answer.approved, answer.by.as_str(), answer.reason.as_deref()), (true, "token", Some("looks good")));
+    assert_eq!(answer.answer, None);
     for (body, wrong) in [(json!({}), "arguments_hash"), (json!({"arguments_hash": 1}), "arguments_hash")] {
         assert_eq!(fields(&approval::parse(&body, true, "token").unwrap_err()), [wrong], "{body}");
+    }
+}
+
+#[test]
+fn an_answer_goes_with_a_yes_and_is_bounded() {
+    let with = |answer: &Value| json!({"arguments_hash": "ff", "answer": answer});
+    let parsed = |answer: Value, approved| approval::parse(&with(&answer), approved, "token");
+    for answer in [json!("blue"), json!(0), json!(false), json!({"a": [1]})] {
+        assert_eq!(parsed(answer.clone(), true).unwrap().answer, Some(answer));
+    }
+    assert_eq!(parsed(Value::Null, false).unwrap().answer, None);
+    let long = "x".repeat(APPROVAL_ANSWER_BYTES_MAX);
+    for (answer, approved) in [(json!("blue"), false), (json!(" "), true), (json!(long), true)] {
+        assert_eq!(fields(&parsed(answer, approved).unwrap_err()), ["answer"]);
     }
 }

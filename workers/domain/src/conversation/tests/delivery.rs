@@ -81,7 +81,9 @@ fn a_busy_agent_gets_what_the_message_or_its_settings_say() {
     let post = |busy: Option<&str>| posted(json!({"message_id": "m1", "text": "stop", "busy": busy}));
     assert_eq!(one(&post(None), BUSY).kind, ActionType::Input, "a turn of its own, in parallel");
     let steer = one(&post(Some("steer")), BUSY);
-    let note = json!({"guidance": {"note": "stop", "message_id": "m1"}});
+    let turn = one(&post(None), BUSY).payload.to_value()["turn_id"].clone();
+    let as_turn = json!({"turn_id": turn, "user_id": "token", "at_ms": 7});
+    let note = json!({"guidance": {"note": "stop", "message_id": "m1", "as_turn": as_turn}});
     assert_eq!((steer.kind, steer.payload.to_value()), (ActionType::Interrupt, note.clone()));
     assert_eq!(one(&post(None), Standing { when_busy: Some(Busy::Steer), ..BUSY }).payload.to_value(), note);
     let now = one(&post(Some("interrupt")), Standing { when_busy: Some(Busy::Steer), ..BUSY });
@@ -94,7 +96,8 @@ fn a_busy_agent_gets_what_the_message_or_its_settings_say() {
 #[test]
 fn an_agent_that_takes_no_input_gets_guidance() {
     let action = one(&posted(json!({"message_id": "m1", "text": "hi"})), Standing { takes_input: false, ..IDLE });
-    assert_eq!((action.kind, &action.payload.to_value()["guidance"]["note"]), (ActionType::Interrupt, &json!("hi")));
+    let guidance = json!({"note": "hi", "message_id": "m1"});
+    assert_eq!((action.kind, &action.payload.to_value()["guidance"]), (ActionType::Interrupt, &guidance));
 }
 
 #[test]

@@ -5,16 +5,16 @@ use schemas::conversation::{
     OperationState, SenderType, TokenKind,
 };
 use schemas::definition::EffectClass;
-use schemas::id::{AgentId, ConversationId, MessageId, Namespace, OperationId, SessionId, TurnId};
+use schemas::id::{AgentId, ConversationId, Epoch, MessageId, Namespace, OperationId, SessionId, TurnId};
 use schemas::json::Json;
 use schemas::problem::Code;
 use serde_json::{Value, json};
 
-use super::{conversation, posted};
+use super::{conversation, fields, posted};
 use crate::chat::ChatDelta;
 use crate::conversation::approval::{self, Answer};
 use crate::conversation::kept::{KeptRecords, LogPlace};
-use crate::conversation::{moves, stream, transcript};
+use crate::conversation::{moves, stream, transcript, view};
 
 fn row(offset: u64, kind: LogKind, body: Value) -> LogRow {
     LogRow {
@@ -161,6 +161,17 @@ fn pieces_are_tokens_of_three_kinds() {
     assert_eq!(token(ChatDelta::Usage { usage: Default::default() }), None);
 }
 
+#[test]
+fn attempts_of_a_later_owner_are_above_all_of_the_owners_before() {
+    let epochs = [0, 1, 2, 3, 1_000_000, i64::from(u32::MAX / 64)].map(Epoch);
+    let numbers: Vec<u32> =
+        epochs.iter().flat_map(|epoch| [1, 2, 3, 63].map(|made| stream::attempt(*epoch, made))).collect();
+    assert!(numbers.windows(2).all(|pair| pair[0] < pair[1]), "{numbers:?}");
+    assert_eq!((numbers[0], numbers[4]), (1, 65), "a release without epochs counts as one before the first");
+    assert_eq!(stream::attempt(Epoch(i64::MAX), u32::MAX), u32::MAX);
+    assert_eq!(stream::attempt(Epoch(-1), 1), 1);
+}
+
 fn operation(kind: OperationKind) -> Operation {
     Operation {
         operation_id: OperationId::parse("o1").unwrap(),
@@ -176,6 +187,7 @@ fn operation(kind: OperationKind) -> Operation {
         approval: Some(ApprovalRequest { arguments_hash: "ff".into(), expires_ms: 1_000, default_approve: false }),
         effect_class: EffectClass::Idempotent,
         attempt: 0,
+        lost: 0,
         max_attempts: 1,
         backoff_ms: 0,
         timeout_ms: 1_000,
@@ -190,10 +202,25 @@ fn operation(kind: OperationKind) -> Operation {
 }
 
 #[test]
+fn nobody_is_shown_what_a_program_may_call() {
+    let request = |context: Value| Json::of(&json!({"input": {"code": "toolbox"}, "context": context}));
+    let shown = |request| view::operation(&Operation { request, ..operation(OperationKind::Task) }).operation.request;
+    let given = request(json!({"agent_id": "a1", "toolbox": {"tools": []}}));
+    assert_eq!(shown(given).to_value(), request(json!({"agent_id": "a1"})).to_value());
+    let without = request(json!({"agent_id": "a1"}));
+    assert_eq!(shown(without.clone()), without);
+}
+
+#[test]
 fn an_answer_counts_for_what_was_asked() {
     let ns = Namespace::default_ns();
-    let answer =
-        |hash: &str, approved| Answer { approved, arguments_hash: hash.into(), by: "ana".into(), reason: None };
+    let answer = |hash: &str, approved| Answer {
+        approved,
+        arguments_hash: hash.into(),
+        by: "ana".into(),
+        reason: None,
+        answer: None,
+    };
     let action = approval::result(&ns, &operation(OperationKind::Approval), &answer("ff", true)).unwrap();
     let payload = action.payload.to_value();
     assert_eq!(
@@ -207,4 +234,57 @@ fn an_answer_counts_for_what_was_asked() {
     let code = |kind, hash| approval::result(&ns, &operation(kind), &answer(hash, true)).unwrap_err().code;
     assert_eq!(code(OperationKind::Approval, "fe"), Code::ApprovalMismatch);
     assert_eq!(code(OperationKind::Task, "ff"), Code::NoOpenOperation);
+}
+
+/// A question of kind `human`, with these settings, about a report.
+fn asked(config: Value, more: Value) -> Operation {
+    let mut request = json!({"target_type": "task", "target_id": "ask", "version": 1, "action_id": "ask-ana",
+        "action_version": 1, "kind": "human", "operation": "input", "config": config, "input": {"report": "Q3"}});
+    request.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    Operation { request: Json::of(&request), ..operation(OperationKind::Approval) }
+}
+
+#[test]
+fn a_person_is_shown_the_question() {
+    let question = |operation: &Operation| view::operation(operation).question;
+    let filled =
+        asked(json!({"question": "May {{report}} of {{context.tool}} go out, {{context.turn_id}}?"}), json!({}));
+    assert_eq!(question(&filled).as_deref(), Some("May Q3 of rm go out, t1?"));
+    let broken = asked(json!({"question": "May {{report go out?"}), json!({}));
+    assert_eq!(question(&broken).as_deref(), Some("May {{report go out?"), "as it was written");
+    assert_eq!(question(&asked(json!({}), json!({}))), None);
+    let long = asked(json!({"question": "ü".repeat(9_000)}), json!({}));
+    assert_eq!(question(&long).map(|text| text.chars().count()), Some(8_002));
+    let of_budget = Json::of(&json!({"target_type": "budget", "question": "Go on?"}));
+    let of_budget = Operation { request: of_budget, ..operation(OperationKind::Approval) };
+    assert_eq!(question(&of_budget).as_deref(), Some("Go on?"));
+    // What a model says is no question of ours.
+    let own = Json::of(&json!({"input": {"question": "Sure?"}}));
+    assert_eq!(question(&Operation { request: own.clone(), ..operation(OperationKind::Approval) }), None);
+    assert_eq!(question(&Operation { request: own, ..operation(OperationKind::Task) }), None);
+}
+
+#[test]
+fn a_person_may_answer_more_than_yes_where_that_is_asked() {
+    let ns = Namespace::default_ns();
+    let given = |answer: Value| Answer {
+        approved: true,
+        arguments_hash: "ff".into(),
+        by: "ana".into(),
+        reason: None,
+        answer: Some(answer),
+    };
+    let result = |operation: &Operation, answer| approval::result(&ns, operation, &given(answer));
+    let said = result(&asked(json!({}), json!({})), json!("blue")).unwrap().payload.to_value();
+    assert_eq!((&said["result"]["approved"], &said["result"]["answer"]), (&json!(true), &json!("blue")));
+    let refused = result(&operation(OperationKind::Approval), json!("blue")).unwrap_err();
+    assert_eq!((refused.code, fields(&refused)), (Code::InvalidRequest, vec!["answer"]));
+    let schema = json!({"output_schema": {"type": "object", "properties": {"colour": {"type": "string"}},
+        "required": ["colour"]}, "output_mapping": {"colour": "c"}});
+    let typed = asked(json!({}), schema);
+    let said = result(&typed, json!({"c": "blue", "d": 1})).unwrap().payload.to_value();
+    assert_eq!(said["result"]["answer"], json!({"colour": "blue"}), "mapped and checked");
+    let refused = result(&typed, json!({"c": 1})).unwrap_err();
+    assert_eq!(fields(&refused), ["answer"]);
+    assert!(refused.errors[0].message.contains("/colour"), "{:?}", refused.errors);
 }

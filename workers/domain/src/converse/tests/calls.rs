@@ -1,8 +1,8 @@
 //! Agents that call agents, approvals, and budgets.
 
 use schemas::action::ActionType;
-use schemas::conversation::{OperationKind, OperationState, TurnPhase, TurnStatus};
-use schemas::definition::{Budgets, NamespaceBudget};
+use schemas::conversation::{Operation, OperationKind, OperationState, TurnPhase, TurnStatus};
+use schemas::definition::{ActionKind, Budgets, NamespaceBudget};
 use serde_json::json;
 
 use super::bench::Bench;
@@ -10,6 +10,7 @@ use crate::chat::{ProviderCallRecord, Usage};
 use crate::converse::{Checks, Over, Scope, Span};
 use crate::effect::{Effect, Outcome, TalkWork};
 use crate::spending::Spent;
+use crate::tool::{Builtin, ResolvedTarget};
 
 #[test]
 fn a_delegate_gets_the_input_alone_and_answers_its_caller() {
@@ -112,6 +113,43 @@ fn a_tool_runs_with_the_approved_arguments_after_the_yes() {
     assert_eq!(talk.turn(0).status, TurnStatus::Completed);
 }
 
+/// A turn that has asked a person for more than a yes.
+fn asking_a_person() -> Bench {
+    let mut talk = Bench::new(json!({})).with_tool("ask_ana", json!({}));
+    if let ResolvedTarget::Action(action) = &mut talk.tools[0].target {
+        action.kind = ActionKind::Human;
+        action.operation = "input".to_owned();
+    }
+    talk.say("ask ana");
+    talk.assemble();
+    talk.reply("", &[("c1", "ask_ana", json!({"topic": "colour"}))]);
+    assert_eq!(talk.turn(0).phase, TurnPhase::WaitingApproval);
+    talk
+}
+
+#[test]
+fn what_a_person_answers_is_the_result() {
+    let mut talk = asking_a_person();
+    let ask = talk.operations[0].operation_id.to_string();
+    talk.result(&ask, json!({"approved": true, "by": "ana", "answer": {"colour": "blue"}}));
+    let told = format!("{:?}", talk.request().messages.last());
+    assert!(told.contains("blue") && !told.contains("approved"), "{told}");
+    assert_eq!(talk.operations.len(), 1, "the question was the work");
+    talk.reply("Blue it is.", &[]);
+    assert_eq!(talk.turn(0).status, TurnStatus::Completed);
+}
+
+#[test]
+fn a_yes_alone_and_a_no_are_results_as_they_are() {
+    for said in [json!({"approved": true, "by": "ana"}), json!({"approved": false, "by": "ana", "answer": "x"})] {
+        let mut talk = asking_a_person();
+        let ask = talk.operations[0].operation_id.to_string();
+        talk.result(&ask, said);
+        let told = format!("{:?}", talk.request().messages.last());
+        assert!(told.contains("approved"), "{told}");
+    }
+}
+
 #[test]
 fn an_agent_behind_an_approval_is_called_after_the_yes() {
     let tool = json!({"target_type": "agent", "target_id": "developer", "requires_approval": {}});
@@ -172,6 +210,10 @@ fn a_session_over_its_budget_asks_once_for_all_its_turns() {
     assert_eq!(asks.len(), 1, "{asks:?}");
     let shown = asks[0].request.to_value();
     assert_eq!((shown["scope"].clone(), shown["what"].clone()), (json!("session"), json!("tokens")));
+    let (input, words) = (&shown["input"], shown["question"].as_str().unwrap_or_default());
+    assert_eq!((&input["used"], &input["limit"]), (&json!(150), &json!(100)));
+    assert_eq!(input["bound"], "max_tokens_per_session");
+    assert!(words.contains("150 of 100 tokens") && words.contains("here: 100 tokens"), "{words}");
     assert!(talk.calls().is_empty(), "both wait");
     // The turn that asked ends; the question is the other one's still.
     let asker = asks[0].turn_id.to_string();
@@ -193,7 +235,7 @@ fn what_is_found_over_before_the_call_asks_and_the_call_is_made_after_the_yes() 
     talk.say("dig");
     talk.assemble();
     let mut reply = talk.blank();
-    let over = Over { scope: Scope::Namespace, what: "cost".to_owned(), used: 2.0, limit: 1.5 };
+    let over = Over { scope: Scope::Namespace, what: "cost".to_owned(), used: 2.0, limit: 1.5, more: 1.5 };
     reply.over = Some(over);
     talk.answer("chat", reply.into());
     assert_eq!((talk.turn(0).phase, talk.turn(0).moves), (TurnPhase::WaitingApproval, 0));
@@ -233,7 +275,7 @@ fn time_counts_anew_from_the_yes() {
     };
     let begun = since(&talk);
     let mut reply = talk.blank();
-    reply.over = Some(Over { scope: Scope::Turn, what: "seconds".to_owned(), used: 6.0, limit: 5.0 });
+    reply.over = Some(Over { scope: Scope::Turn, what: "seconds".to_owned(), used: 6.0, limit: 5.0, more: 5.0 });
     talk.answer("chat", reply.into());
     let ask = talk.operations.last().unwrap().operation_id.to_string();
     talk.result(&ask, json!({"approved": true}));
@@ -306,4 +348,40 @@ fn a_program_takes_along_what_it_may_call() {
     assert_eq!(toolbox(0)["tools"][0]["tool"]["name"], "look");
     assert!(toolbox(0)["refused"]["ask"].is_string() && toolbox(0)["refused"]["execute_code"].is_string());
     assert!(toolbox(1).is_null(), "nobody else carries it");
+}
+
+#[test]
+fn so_many_programs_of_a_reply_take_along_what_they_may_call() {
+    let mut talk = Bench::new(json!({})).with_tool("look", json!({}));
+    talk.tools.push(Builtin::ExecuteCode.resolved());
+    talk.say("compute");
+    talk.assemble();
+    let names: Vec<String> = (0..9).map(|number| format!("c{number}")).collect();
+    let calls: Vec<_> = names.iter().map(|name| (name.as_str(), "execute_code", json!({"code": "1"}))).collect();
+    talk.reply("", &calls);
+    let toolboxes: Vec<_> = talk.operations.iter().map(|one| context(one)["toolbox"].clone()).collect();
+    assert_eq!(toolboxes.len(), 9);
+    assert!(toolboxes[..8].iter().all(|toolbox| toolbox["tools"][0]["tool"]["name"] == "look"));
+    assert_eq!(toolboxes[8]["tools"], json!([]));
+    assert!(toolboxes[8]["closed"].is_string());
+}
+
+#[test]
+fn a_person_is_asked_about_a_program_without_what_it_may_call() {
+    let mut talk = Bench::new(json!({})).with_tool("look", json!({}));
+    let mut gated = Builtin::ExecuteCode.resolved();
+    gated.tool.requires_approval = serde_json::from_value(json!({})).unwrap();
+    talk.tools.push(gated);
+    talk.say("compute");
+    talk.assemble();
+    talk.reply("", &[("c1", "execute_code", json!({"code": "1"}))]);
+    assert_eq!(talk.operations[0].kind, OperationKind::Approval);
+    assert_eq!(context(&talk.operations[0]), json!({"agent_id": "ada"}));
+    talk.result("in-1.1.0.ask", json!({"approved": true, "by": "ana"}));
+    assert_eq!(context(&talk.operations[1])["toolbox"]["tools"][0]["tool"]["name"], "look");
+}
+
+/// Where an operation comes from, as its request says.
+fn context(operation: &Operation) -> serde_json::Value {
+    operation.request.to_value()["context"].clone()
 }

@@ -96,6 +96,28 @@ fn a_toolbox_is_kept_as_it_was_and_has_a_size() {
 }
 
 #[test]
+fn programs_that_may_be_run_again_call_nothing() {
+    let tools = [named("plain", json!({}))];
+    let given = |class, others| Toolbox::for_program(&tools, &AgentConstraints::default(), class, others);
+    for class in [EffectClass::Pure, EffectClass::Idempotent, EffectClass::Probeable] {
+        let told = given(class, 0).dispatch(&call("plain", json!({"query": "x"}))).unwrap_err();
+        assert_eq!(told.code, ToolErrorCode::PermissionDenied);
+        assert!(told.message.contains("effect_class"), "{}", told.message);
+    }
+    assert_eq!(given(EffectClass::AtMostOnce, 0), whole(&tools));
+}
+
+#[test]
+fn eight_programs_of_a_reply_call_tools() {
+    let tools = [named("plain", json!({}))];
+    let given = |others| Toolbox::for_program(&tools, &AgentConstraints::default(), EffectClass::AtMostOnce, others);
+    assert_eq!(names(&given(7)), ["plain"]);
+    let told = given(8).dispatch(&call("plain", json!({"query": "x"}))).unwrap_err();
+    assert!(told.message.contains("in the next reply"), "{}", told.message);
+    assert!(given(8).tools.is_empty());
+}
+
+#[test]
 fn who_reads_the_history_says_so() {
     assert!(!whole(&[named("plain", json!({}))]).wants_messages());
     let reads = of_kind("sum", "llm", "generate", json!({"prompt": "{{#each messages}}x{{/each}}"}));

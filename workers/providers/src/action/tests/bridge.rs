@@ -39,7 +39,7 @@ pub fn execution(tools: &[ResolvedTool], code: &str) -> ActionCall {
 }
 
 /// Keeps what it is asked, and answers with the key of the call. `never` does not answer, `late` does at
-/// its second attempt.
+/// its second attempt, `slow` after 100 ms.
 #[derive(Default)]
 struct Heard(Mutex<Vec<ActionCall>>);
 
@@ -56,6 +56,10 @@ impl ActionRunner for Heard {
         match call.tool.as_str() {
             "never" => std::future::pending().await,
             "late" if call.attempt == 1 => Err(ActionFailure::trouble(Trouble::Network, "the line is down", true)),
+            "slow" => {
+                tokio::time::sleep(Duration::from_millis(100)).await;
+                Ok(json!({}))
+            }
             _ => Ok(json!({"key": call.operation_id, "input": call.request.input})),
         }
     }
@@ -191,6 +195,51 @@ async fn inputs_have_a_size() {
     let (_, answers) = spoken(&bridge, &says, 3).await;
     assert!(answers.iter().all(|answer| answer["error"]["code"] == "INVALID_INPUT"), "{answers:?}");
     assert!(heard.calls().is_empty());
+}
+
+#[tokio::test]
+async fn an_input_that_is_too_large_counts_as_a_call() {
+    let (heard, execution) = (Heard::default(), execution(&[tool("search", json!({}))], "x"));
+    let bridge = Bridge::new(&heard, &execution);
+    let large = json!({"q": "x".repeat(CODE_CALL_BYTES_MAX)});
+    let says = asks(0, "search", large) + &asks(1, "search", json!({"q": "x"}));
+    let (_, answers) = spoken(&bridge, &says, 2).await;
+    assert_eq!(answers[0]["error"]["code"], "INVALID_INPUT");
+    assert_eq!(answers[1]["result"]["key"], "t1.1.0.call.1");
+    assert_eq!((&bridge.calls()[0]["error"], heard.calls().len()), (&json!("INVALID_INPUT"), 1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_program_that_reads_no_answers_holds_up_nothing_it_has_called() {
+    let (heard, execution) = (Heard::default(), execution(&[tool("search", json!({})), tool("slow", json!({}))], "x"));
+    let bridge = Bridge::new(&heard, &execution);
+    // The first answer fills what the program does not read.
+    let (host, mut program) = duplex(1 << 10);
+    let (output, input) = split(host);
+    let said = format!("{MARK}\n{}", asks(1, "search", json!({"q": "x".repeat(4_000)})) + &asks(2, "slow", json!({})));
+    let talk = async {
+        program.write_all(said.as_bytes()).await.expect("somebody listens");
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        let calls = bridge.calls();
+        program.shutdown().await.expect("somebody listens");
+        calls
+    };
+    let both = async { tokio::join!(bridge.serve(input, output), talk) };
+    let (printed, calls) = tokio::time::timeout(Duration::from_secs(60), both).await.expect("it ends");
+    assert_eq!(printed.unwrap(), "");
+    assert!(calls.len() == 2 && calls.iter().all(|call| call["ok"] == true), "{calls:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn eight_calls_are_carried_out_at_a_time() {
+    let (heard, execution) = (Heard::default(), execution(&[tool("slow", json!({}))], "x"));
+    let bridge = Bridge::new(&heard, &execution);
+    let says: String = (0..20).map(|id| asks(id, "slow", json!({}))).collect();
+    let (_, answers) = spoken(&bridge, &says, 20).await;
+    assert!(answers.iter().all(|answer| answer.get("result").is_some()), "{answers:?}");
+    let took: Vec<_> = bridge.calls().iter().map(|call| call["ms"].as_u64().expect("a time")).collect();
+    let rounds = |number: u64| took.iter().filter(|ms| **ms / 100 == number).count();
+    assert_eq!([rounds(1), rounds(2), rounds(3)], [8, 8, 4], "{took:?}");
 }
 
 #[tokio::test(start_paused = true)]

@@ -2,11 +2,14 @@
 
 use std::path::PathBuf;
 use std::sync::OnceLock;
+use std::time::Duration;
 
 use domain::tool::ResolvedTool;
+use schemas::limits::{CODE_MS_MAX, CODE_OUTPUT_BYTES_MAX, TOOL_RESULT_BYTES_MAX};
 
 use super::bridge::{execution, tool};
 use super::*;
+use crate::action::code::{source, time_of, told};
 
 async fn run(code: &str, timeout_ms: u64) -> Result<Value, ActionFailure> {
     with(&[], code, timeout_ms).await
@@ -91,6 +94,44 @@ async fn time_size_and_output_have_limits() {
     assert!(loud.error.message.contains("print less"), "{}", loud.error.message);
     let long = run(&"x".repeat(60_000), 20_000).await.unwrap_err();
     assert_eq!(long.error.code, ToolErrorCode::InvalidInput);
+}
+
+#[test]
+fn what_does_not_fit_a_result_is_cut_and_the_calls_are_kept() {
+    let calls = vec![json!({"tool": "search", "ok": true, "ms": 3}); 26];
+    let answer = |stdout: &str, stderr: &str| told(Ok((stdout.to_owned(), stderr.to_owned())), calls.clone()).unwrap();
+    let most = CODE_OUTPUT_BYTES_MAX / 2;
+    // Some take more room within JSON, and some of several bytes must not be cut in two.
+    for text in ["x", "\n", "\u{1}", "\"", "ü", "\u{fffd}"].map(|one| one.repeat(most / one.len())) {
+        let answer = answer(&text, &text);
+        assert!(answer.to_string().len() <= TOOL_RESULT_BYTES_MAX, "{} bytes", answer.to_string().len());
+        assert_eq!(answer["calls"].as_array(), Some(&calls));
+        for stream in ["stdout", "stderr"] {
+            let printed = answer[stream].as_str().unwrap();
+            assert!(printed.contains("more bytes were printed") && printed.starts_with(&text[..102]), "{stream}");
+        }
+    }
+    // What one does not need is the other one's.
+    let text = "x".repeat(most);
+    assert_eq!(answer("few", &text), json!({"stdout": "few", "stderr": text, "calls": calls}));
+    assert_eq!(told(Ok((text.clone(), String::new())), Vec::new()).unwrap(), json!({"stdout": text, "stderr": ""}));
+}
+
+#[test]
+fn a_line_that_names_an_interpreter_is_a_comment() {
+    let whole = source("#!/usr/bin/env -S deno run\nthrow 1");
+    let lines: Vec<&str> = whole.lines().collect();
+    assert_eq!((lines.len(), lines[1]), (2, "throw 1"));
+    assert!(lines[0].ends_with(" ///usr/bin/env -S deno run"), "{}", lines[0]);
+    assert!(source("throw '#!'").ends_with(" throw '#!'"), "nothing else is one");
+}
+
+#[test]
+fn a_program_ends_before_its_operation() {
+    let times = [(0, 1), (1, 1), (1_500, 750), (5_000, 4_000), (CODE_MS_MAX + 10_000, CODE_MS_MAX)];
+    for (operation, program) in times {
+        assert_eq!(time_of(operation), Duration::from_millis(program));
+    }
 }
 
 #[tokio::test]

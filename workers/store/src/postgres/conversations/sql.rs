@@ -178,6 +178,7 @@ pub(super) const SPENT: &str = "
 pub(in super::super) const SQL: &[(&str, &str)] = &[
     ("conversations::open_turns", OPEN_TURNS),
     ("conversations::spent", SPENT),
+    ("conversations::look", super::look::LOOK),
     ("conversations::one", ONE),
     ("conversations::lock_one", LOCK_ONE),
     ("conversations::list", LIST),

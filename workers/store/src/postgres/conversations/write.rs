@@ -184,16 +184,14 @@ impl Posting<'_> {
         if let Some(refused) = refusal(is_same, forum.status) {
             return Ok(refused.into());
         }
-        let offset = match known {
-            Some(row) => row.offset,
-            None => {
-                let placed = place(std::slice::from_ref(&said), &mut forums, &Default::default());
-                let offset = placed.first().map_or(0, |placed| placed.offset);
-                let now_ms = talk::now_ms(connection).await?;
-                talk::write(connection, now_ms, &Additions { placed, ..Additions::default() }).await?;
-                offset
-            }
-        };
+        if let Some(row) = known {
+            let verdicts = accept::told(connection, &actions).await?;
+            return Ok(Posted::Done { offset: row.offset, verdicts });
+        }
+        let placed = place(std::slice::from_ref(&said), &mut forums, &Default::default());
+        let offset = placed.first().map_or(0, |placed| placed.offset);
+        let now_ms = talk::now_ms(connection).await?;
+        talk::write(connection, now_ms, &Additions { placed, ..Additions::default() }).await?;
         let (verdicts, _) = accept::accept(connection, self.shards, &actions).await?;
         Ok(Posted::Done { offset, verdicts })
     }

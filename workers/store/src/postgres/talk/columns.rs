@@ -58,7 +58,13 @@ pub(super) fn joined(query: Statement, additions: &Additions<'_>) -> Statement {
         .bind(list(rows(), |new| Json::of(new).as_str().to_owned()))
 }
 
-pub(super) fn placed(query: Statement, additions: &Additions<'_>) -> Statement {
+/// What [`super::sql::SAY`] says.
+pub(super) fn said(query: Statement, now_ms: i64, additions: &Additions<'_>) -> Statement {
+    let query = ends(placed(query, additions), additions).bind(now_ms);
+    turns(spent(query, &additions.spent()), additions)
+}
+
+fn placed(query: Statement, additions: &Additions<'_>) -> Statement {
     let rows = || additions.placed.iter().map(|placed| placed.record);
     places(query, additions.placed.iter().map(|placed| &placed.place))
         .bind(list(&additions.placed, |placed: &Placed<'_>| whole(placed.offset)))
@@ -71,12 +77,12 @@ pub(super) fn placed(query: Statement, additions: &Additions<'_>) -> Statement {
         .bind(list(rows(), |record| record.body.as_str()))
 }
 
-pub(super) fn ends(query: Statement, additions: &Additions<'_>) -> Statement {
+fn ends(query: Statement, additions: &Additions<'_>) -> Statement {
     let ends = additions.ends();
     places(query, ends.keys().copied()).bind(ends.values().map(|end| whole(*end)).collect::<Vec<_>>())
 }
 
-pub(super) fn spent(query: Statement, sums: &BTreeMap<(&Namespace, Shard), Spent>) -> Statement {
+fn spent(query: Statement, sums: &BTreeMap<(&Namespace, Shard), Spent>) -> Statement {
     query
         .bind(list(sums.keys(), |(namespace, _)| namespace.as_str().to_owned()))
         .bind(list(sums.keys(), |(_, shard)| i32::from(shard.0)))
@@ -86,7 +92,7 @@ pub(super) fn spent(query: Statement, sums: &BTreeMap<(&Namespace, Shard), Spent
         .bind(whole(SPENT_OF_SHARD_MAX))
 }
 
-pub(super) fn turns(query: Statement, additions: &Additions<'_>) -> Statement {
+fn turns(query: Statement, additions: &Additions<'_>) -> Statement {
     let rows = || additions.turns.iter().map(|(_, turn)| *turn);
     query
         .bind(list(&additions.turns, |(namespace, _)| namespace.as_str()))

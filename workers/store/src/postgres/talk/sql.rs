@@ -9,13 +9,17 @@ pub(super) const LOCK_FORUMS: &str = "
     FROM (SELECT DISTINCT * FROM unnest($1::text[], $2::text[]) AS j (namespace, conversation_id)) AS j
     JOIN conversations AS c ON c.namespace = j.namespace AND c.conversation_id = j.conversation_id
     ORDER BY c.namespace, c.conversation_id FOR NO KEY UPDATE OF c";
-/// Records that are there, by their place in the list. Asked after the lock, or it would not see what
-/// was written before the lock was free.
-pub(super) const FIND_RECORDS: &str = "
-    SELECT j.place FROM unnest($1::text[], $2::text[], $3::text[])
-        WITH ORDINALITY AS j (namespace, conversation_id, record_id, place)
-    JOIN conversation_log AS l ON l.namespace = j.namespace AND l.conversation_id = j.conversation_id
-        AND l.record_id = j.record_id";
+/// The database's time, once for each of the records that are there, by its place in the list; and once if none is.
+/// Asked after the lock, or it would not see what was written before the lock was free.
+pub(super) const FIND_RECORDS: &str = concat!(
+    "SELECT n.now_ms, f.place FROM (SELECT ",
+    now!(),
+    " AS now_ms) AS n LEFT JOIN (
+        SELECT j.place FROM unnest($1::text[], $2::text[], $3::text[])
+            WITH ORDINALITY AS j (namespace, conversation_id, record_id, place)
+        JOIN conversation_log AS l ON l.namespace = j.namespace AND l.conversation_id = j.conversation_id
+            AND l.record_id = j.record_id) AS f ON true"
+);
 pub(super) const FIND_SPECS: &str = "
     SELECT c.namespace, c.session_id, c.spec FROM unnest($1::text[], $2::text[]) AS j (namespace, session_id)
     JOIN session_specs AS c ON c.namespace = j.namespace AND c.session_id = j.session_id";
@@ -47,29 +51,32 @@ pub(super) const JOIN: &str = "
         opened_at_ms, joined_at_ms, body)
     SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::int8[], $8::int8[],
         $9::text[]) ON CONFLICT DO NOTHING";
-pub(super) const LOG: &str = "
-    INSERT INTO conversation_log (namespace, conversation_id, log_offset, kind, turn_id, agent_id, session_id, at_ms,
-        record_id, body)
-    SELECT * FROM unnest($1::text[], $2::text[], $3::int8[], $4::text[], $5::text[], $6::text[], $7::text[], $8::int8[],
-        $9::text[], $10::text[])";
-pub(super) const MOVE_ENDS: &str = "
-    UPDATE conversations AS c SET last_offset = j.last_offset, updated_at_ms = greatest(c.updated_at_ms, $4::int8),
-        unarchived_from = coalesce(c.unarchived_from, c.archived_upto + 1)
-    FROM unnest($1::text[], $2::text[], $3::int8[]) AS j (namespace, conversation_id, last_offset)
-    WHERE c.namespace = j.namespace AND c.conversation_id = j.conversation_id";
-/// Of one row, no two transactions are in here: whoever adds to it has its shard. Sums end at $6, which
-/// leaves room to add up those of all shards.
-pub(super) const SPEND: &str = "
-    INSERT INTO spending (namespace, shard, tokens, cost_nanos, calls)
-    SELECT * FROM unnest($1::text[], $2::int4[], $3::int8[], $4::int8[], $5::int8[])
-    ON CONFLICT (namespace, shard) DO UPDATE SET
-        tokens = least(least(spending.tokens, $6::int8) + excluded.tokens, $6::int8),
-        cost_nanos = least(least(spending.cost_nanos, $6::int8) + excluded.cost_nanos, $6::int8),
-        calls = spending.calls + excluded.calls";
-/// A turn stays with its session, whoever else uses its id.
-pub(super) const PUT_TURNS: &str = "
+/// What is said, in one statement: records ($1 to $10), the ends of logs ($11 to $13) with the time ($14), what was
+/// spent ($15 to $19) with its bound ($20), turns ($21 to $27). Parts without rows change nothing.
+///
+/// Of one row of `spending`, no two transactions are in here: whoever adds to it has its shard. Sums end at the bound,
+/// which leaves room to add up those of all shards. A turn stays with its session, whoever else uses its id.
+pub(super) const SAY: &str = "
+    WITH records AS (
+        INSERT INTO conversation_log (namespace, conversation_id, log_offset, kind, turn_id, agent_id, session_id,
+            at_ms, record_id, body)
+        SELECT * FROM unnest($1::text[], $2::text[], $3::int8[], $4::text[], $5::text[], $6::text[], $7::text[],
+            $8::int8[], $9::text[], $10::text[])
+    ), ends AS (
+        UPDATE conversations AS c SET last_offset = j.last_offset, updated_at_ms = greatest(c.updated_at_ms, $14::int8),
+            unarchived_from = coalesce(c.unarchived_from, c.archived_upto + 1)
+        FROM unnest($11::text[], $12::text[], $13::int8[]) AS j (namespace, conversation_id, last_offset)
+        WHERE c.namespace = j.namespace AND c.conversation_id = j.conversation_id
+    ), spent AS (
+        INSERT INTO spending (namespace, shard, tokens, cost_nanos, calls)
+        SELECT * FROM unnest($15::text[], $16::int4[], $17::int8[], $18::int8[], $19::int8[])
+        ON CONFLICT (namespace, shard) DO UPDATE SET
+            tokens = least(least(spending.tokens, $20::int8) + excluded.tokens, $20::int8),
+            cost_nanos = least(least(spending.cost_nanos, $20::int8) + excluded.cost_nanos, $20::int8),
+            calls = spending.calls + excluded.calls
+    )
     INSERT INTO turns (namespace, turn_id, conversation_id, session_id, status, created_at_ms, body)
-    SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::int8[], $7::text[])
+    SELECT * FROM unnest($21::text[], $22::text[], $23::text[], $24::text[], $25::text[], $26::int8[], $27::text[])
     ON CONFLICT (namespace, turn_id) DO UPDATE SET conversation_id = excluded.conversation_id,
         status = excluded.status, created_at_ms = excluded.created_at_ms, body = excluded.body
     WHERE turns.session_id = excluded.session_id";
@@ -101,10 +108,7 @@ pub(in super::super) const SQL: &[(&str, &str)] = &[
     ("talk::open", OPEN),
     ("talk::tag", TAG),
     ("talk::join", JOIN),
-    ("talk::log", LOG),
-    ("talk::move_ends", MOVE_ENDS),
-    ("talk::spend", SPEND),
-    ("talk::put_turns", PUT_TURNS),
+    ("talk::say", SAY),
     ("talk::put_operations", PUT_OPERATIONS),
     ("talk::end_operations", END_OPERATIONS),
 ];

@@ -1,4 +1,4 @@
-//! A database that goes and comes back, and processes that go.
+//! A database that goes and comes back, and processes that go, or are older than the schema.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use testkit::contract::Ports;
 use testkit::contract::build::{create, input, key, next_commit, worker};
 use testkit::services::Server;
 
-use super::{fresh, fresh_url_on, open, try_open};
+use super::{execute, fresh, fresh_url_on, open, try_open};
 use crate::open::OpenError;
 
 fn info(name: &str) -> WorkerInfo {
@@ -66,6 +66,20 @@ async fn a_database_that_is_killed_loses_nothing_and_is_found_again() {
     ports.commit_one(&owner, next_commit(&row, epoch, 1)).await;
     ports.accept(input("after", "s1")).await;
     assert_eq!(ports.ledger.pending_count(&row.key).await.unwrap(), 2);
+    store.close().await;
+}
+
+#[tokio::test]
+async fn a_worker_hears_of_a_schema_that_it_does_not_know() {
+    let (store, url) = fresh().await;
+    assert_eq!(store.heartbeat(&info("w1")).await.expect("a heartbeat").newer_schema, None);
+    execute(
+        &url,
+        "INSERT INTO _sqlx_migrations (version, description, success, checksum, execution_time)
+         VALUES (99, 'later', true, '\\x00', 0), (100, 'not whole', false, '\\x00', 0)",
+    )
+    .await;
+    assert_eq!(store.heartbeat(&info("w1")).await.expect("a heartbeat").newer_schema, Some(99));
     store.close().await;
 }
 

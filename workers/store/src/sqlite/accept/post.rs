@@ -41,11 +41,12 @@ pub(in super::super) async fn post(writer: &Writer, now_ms: i64, shards: u16, po
     if let Some(refused) = refusal(is_same, forum.status) {
         return tx.finish(Ok(refused.into())).await;
     }
-    let placed = match &known {
-        Some(_) => Vec::new(),
-        None => put(std::slice::from_ref(&said), &mut forums, &Default::default()),
-    };
-    let offset = known.map(|row| row.offset).or(placed.first().map(|placed| placed.offset)).unwrap_or(0);
+    if let Some(row) = known {
+        let verdicts = actions.iter().map(|new| book.told(new)).collect();
+        return tx.finish(Ok(Posted::Done { offset: row.offset, verdicts })).await;
+    }
+    let placed = put(std::slice::from_ref(&said), &mut forums, &Default::default());
+    let offset = placed.first().map_or(0, |placed| placed.offset);
     let additions = Additions { placed, ..Additions::default() };
     if Aside::of(&actions).is_needed(&actions) {
         let verdicts = say_and_accept(&mut tx, now_ms, shards, &actions, &additions).await;

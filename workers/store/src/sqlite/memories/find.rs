@@ -2,6 +2,7 @@
 
 use async_trait::async_trait;
 use domain::failure::Failure;
+use schemas::id::MemoryId;
 use schemas::json::Json;
 use schemas::limits::{MEMORIES_SCANNED_MAX, MEMORY_SCAN_PAGE};
 use schemas::memory::MemoryOwner;
@@ -13,13 +14,26 @@ use super::super::rows::get;
 use super::sql;
 use crate::remembering::{Corpus, Only};
 
+impl SqliteStore {
+    /// What a search sees of the given memories, in any order.
+    pub(super) async fn scan_some(&self, owner: &MemoryOwner, ids: &[MemoryId]) -> Result<Vec<SqliteRow>, Failure> {
+        let query = sqlx::query(sql::SCAN_SOME).bind(owner.namespace.as_str()).bind(owner.agent_id.as_str());
+        let query = query.bind(Json::of(ids).as_str().to_owned());
+        query.fetch_all(&mut *self.0.readers.lend().await?).await.map_err(failure)
+    }
+}
+
 #[async_trait]
 impl Corpus for SqliteStore {
     type Row = SqliteRow;
 
     async fn floor(&self, owner: &MemoryOwner) -> Result<Option<i64>, Failure> {
         let query = sqlx::query(sql::FLOOR).bind(owner.namespace.as_str()).bind(owner.agent_id.as_str());
-        let row = query.bind(MEMORIES_SCANNED_MAX as i64).fetch_optional(&self.0.readers).await.map_err(failure)?;
+        let row = query
+            .bind(MEMORIES_SCANNED_MAX as i64)
+            .fetch_optional(&mut *self.0.readers.lend().await?)
+            .await
+            .map_err(failure)?;
         row.as_ref().map(|row| get(row, "updated_at_ms")).transpose()
     }
 
@@ -30,14 +44,18 @@ impl Corpus for SqliteStore {
             .bind(after)
             .bind(floor_ms)
             .bind(MEMORY_SCAN_PAGE as i64)
-            .fetch_all(&self.0.readers)
+            .fetch_all(&mut *self.0.readers.lend().await?)
             .await
             .map_err(failure)
     }
 
     async fn some(&self, owner: &MemoryOwner, ids: &[&str]) -> Result<Vec<SqliteRow>, Failure> {
         let query = sqlx::query(sql::SOME).bind(owner.namespace.as_str()).bind(owner.agent_id.as_str());
-        query.bind(Json::of(ids).as_str().to_owned()).fetch_all(&self.0.readers).await.map_err(failure)
+        query
+            .bind(Json::of(ids).as_str().to_owned())
+            .fetch_all(&mut *self.0.readers.lend().await?)
+            .await
+            .map_err(failure)
     }
 
     async fn recent(
@@ -59,6 +77,6 @@ impl Corpus for SqliteStore {
             .bind(after.1)
             .bind(limit as i64);
         let query = if which.is_some() { query.bind(which) } else { query };
-        query.fetch_all(&self.0.readers).await.map_err(failure)
+        query.fetch_all(&mut *self.0.readers.lend().await?).await.map_err(failure)
     }
 }

@@ -12,6 +12,7 @@ use sqlx::SqliteConnection;
 use super::super::SqliteStore;
 use super::super::failure::failure;
 use super::super::rows::get;
+use super::seen;
 use crate::remembering::{Corpus, kept_memory, memory, memory_columns, revision, tail_columns, tail_row};
 
 const TAIL: &str = concat!(
@@ -77,7 +78,7 @@ impl MemoryTail for SqliteStore {
             .bind(owner.agent_id.as_str())
             .bind(after.map_or("", |id| id.as_str()))
             .bind(limit as i64)
-            .fetch_all(&self.0.readers)
+            .fetch_all(&mut *self.0.readers.lend().await?)
             .await
             .map_err(failure)?;
         rows.iter().map(tail_row).collect()
@@ -95,7 +96,7 @@ impl MemoryTail for SqliteStore {
         limit: usize,
     ) -> Result<Vec<Result<KeptMemory, (Revision, Failure)>>, Failure> {
         let rows = place(sqlx::query(WAITING), after).bind(limit as i64);
-        let rows = rows.fetch_all(&self.0.readers).await.map_err(failure)?;
+        let rows = rows.fetch_all(&mut *self.0.readers.lend().await?).await.map_err(failure)?;
         rows.iter().map(kept_memory).collect()
     }
 
@@ -110,20 +111,29 @@ impl MemoryTail for SqliteStore {
     }
 
     async fn lighten(&self, older_than_ms: u64, near: usize, limit: usize) -> Result<u64, Failure> {
-        let mut tx = self.0.writer.begin().await?;
-        let result = lighten(tx.connection(), self.bound_ms(older_than_ms), near, limit).await;
-        tx.finish(result).await
+        let store = self.clone();
+        seen::whole(async move {
+            let mut tx = store.0.writer.begin().await?;
+            let result = lighten(tx.connection(), store.bound_ms(older_than_ms), near, limit).await;
+            let done = tx.finish(result).await;
+            // Vectors may have gone, of agents that have many.
+            if !matches!(done, Ok(0)) {
+                store.0.seen.forget_all();
+            }
+            done
+        })
+        .await
     }
 
     async fn is_near(&self, owner: &MemoryOwner, near: usize) -> Result<bool, Failure> {
         let query = sqlx::query(IS_NEAR).bind(owner.namespace.as_str()).bind(owner.agent_id.as_str());
-        let row = query.bind(near as i64 + 1).fetch_one(&self.0.readers).await.map_err(failure)?;
+        let row = query.bind(near as i64 + 1).fetch_one(&mut *self.0.readers.lend().await?).await.map_err(failure)?;
         get(&row, "is_near")
     }
 
     async fn settled(&self, after: Option<&Revision>, limit: usize) -> Result<Vec<Revision>, Failure> {
         let rows = place(sqlx::query(SETTLED), after).bind(limit as i64);
-        let rows = rows.fetch_all(&self.0.readers).await.map_err(failure)?;
+        let rows = rows.fetch_all(&mut *self.0.readers.lend().await?).await.map_err(failure)?;
         rows.iter().map(revision).collect()
     }
 }

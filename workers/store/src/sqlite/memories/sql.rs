@@ -63,6 +63,12 @@ pub(super) const SCAN: &str = "
     FROM memories INDEXED BY memories_id
     WHERE namespace = ?1 AND agent_id = ?2 AND id > ?3 AND deleted_at_ms IS NULL AND updated_at_ms > ?4
     ORDER BY id LIMIT ?5";
+/// As [`SCAN`], of the given memories alone.
+pub(super) const SCAN_SOME: &str = "
+    SELECT m.id, m.label, m.tier, m.type, m.significance, m.metadata, m.content, m.embedding, m.embedding_model,
+        m.updated_at_ms
+    FROM json_each(?3) AS j CROSS JOIN memories AS m INDEXED BY memories_id
+        ON m.namespace = ?1 AND m.agent_id = ?2 AND m.id = j.value AND m.deleted_at_ms IS NULL";
 pub(super) const SOME: &str = concat!(
     "SELECT ",
     memory_columns!(),
@@ -103,6 +109,7 @@ pub(in super::super) const SQL: &[(&str, &str)] = &[
     ("memories::unembedded", UNEMBEDDED),
     ("memories::floor", FLOOR),
     ("memories::scan", SCAN),
+    ("memories::scan_some", SCAN_SOME),
     ("memories::some", SOME),
     ("memories::recent", RECENT),
     ("memories::recent_of_tier", RECENT_OF_TIER),

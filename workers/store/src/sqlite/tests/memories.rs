@@ -74,7 +74,7 @@ async fn nothing_of_a_deleted_memory_is_left() {
             "SELECT (SELECT count(*) FROM blobs) AS blobs,
                 (SELECT count(*) FROM memories WHERE coalesce(label, '') || metadata || content LIKE '%secret%') AS kept",
         );
-        let row = row.fetch_one(&store.0.readers).await.expect("a row");
+        let row = row.fetch_one(&mut *store.0.readers.lend().await.expect("a connection")).await.expect("a row");
         (row.get("blobs"), row.get("kept"))
     };
     assert_eq!(count().await, (1, 1));

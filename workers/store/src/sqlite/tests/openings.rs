@@ -3,9 +3,10 @@
 use std::fs;
 use std::path::Path;
 
+use domain::ports::{Leases, WorkerInfo};
 use sqlx::{AssertSqlSafe, Connection, SqliteConnection};
 use tempfile::TempDir;
-use testkit::contract::build::{create, key};
+use testkit::contract::build::{create, key, worker};
 use testkit::contract::{Ports, SHARDS};
 
 use super::{OpenError, OpenOptions, SqliteStore, fresh, open, options, try_open};
@@ -138,10 +139,44 @@ async fn a_newer_schema_is_left_alone() {
          VALUES (99, 'later', 1, x'00', 0)",
     )
     .await;
-    assert!(matches!(refused(&path).await, OpenError::NewerSchema { found: 99, known: 9, .. }));
+    assert!(matches!(refused(&path).await, OpenError::NewerSchema { found: 99, known: 11, .. }));
     execute(&path, "DELETE FROM _sqlx_migrations WHERE version = 99").await;
     execute(&path, "UPDATE _sqlx_migrations SET checksum = x'00'").await;
     assert!(matches!(refused(&path).await, OpenError::ForeignSchema { version: 1, .. }));
+}
+
+#[tokio::test]
+async fn a_worker_hears_of_a_schema_that_it_does_not_know() {
+    let (store, path, _directory) = fresh().await;
+    let info = WorkerInfo {
+        worker: worker("w1"),
+        host: "host".to_owned(),
+        version: "1".to_owned(),
+        roles: vec!["runner".to_owned()],
+        draining: false,
+        heartbeat_age_ms: 0,
+    };
+    assert_eq!(store.heartbeat(&info).await.expect("a heartbeat").newer_schema, None);
+    execute(
+        &path,
+        "INSERT INTO _sqlx_migrations (version, description, success, checksum, execution_time)
+         VALUES (99, 'later', 1, x'00', 0), (100, 'not whole', 0, x'00', 0)",
+    )
+    .await;
+    assert_eq!(store.heartbeat(&info).await.expect("a heartbeat").newer_schema, Some(99));
+    store.close().await;
+}
+
+#[tokio::test]
+async fn an_older_schema_is_changed_only_if_asked() {
+    let (store, path, _directory) = fresh().await;
+    let versions = store.versions().await.expect("an answer");
+    assert!(versions.database.starts_with("SQLite 3."), "{versions:?}");
+    assert_eq!(versions.schema, super::super::MIGRATIONS.newest());
+    store.close().await;
+    execute(&path, "DELETE FROM _sqlx_migrations WHERE version > 1").await;
+    let refused = SqliteStore::open(&path, OpenOptions { create: false, ..options(SHARDS) }).await;
+    assert!(matches!(refused, Err(OpenError::OlderSchema { found: 1, .. })));
 }
 
 #[tokio::test]

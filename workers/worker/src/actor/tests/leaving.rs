@@ -199,6 +199,20 @@ async fn idle_sessions_leave_at_once_when_their_shard_is_given_back() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_worker_that_is_older_than_the_schema_goes_on() {
+    let clock = SimClock::new();
+    let store = MemStore::new(1, Arc::new(clock.clone()));
+    let owner = async || store.shards().await.expect("an answer")[0].owner.clone();
+    let old = start("w1", &store, Arc::new(step_function(&clock)), &clock);
+    sleep(MS(500)).await;
+    assert_eq!(owner().await, Some(worker("w1")));
+    store.migrated_to(99);
+    sleep(MS(2 * LEASE_MS)).await;
+    assert_eq!(owner().await, Some(worker("w1")), "whoever migrates need not have a new worker at hand");
+    old.drain().await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn no_call_goes_on_once_the_shard_is_known_to_be_lost() {
     let clock = SimClock::new();
     let store = MemStore::new(1, Arc::new(clock.clone()));

@@ -3,6 +3,7 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use schemas::limits::OPERATION_LOST_MAX;
 use testkit::crash::{Run, at_every_call};
 use testkit::unreliable::CrashPoint;
 
@@ -101,7 +102,7 @@ async fn losses_have_a_bound() {
     let slow = Say { after_ms: 900, outcome: Ok(json!(1)) };
     let place = Place::new(Tools::that_say(vec![slow])).await;
     place.dispatch(vec![Operation { max_attempts: 1, ..task("o1", EffectClass::Idempotent) }]).await;
-    for n in 0..20 {
+    for n in 0..OPERATION_LOST_MAX + 5 {
         let mortal = place.executor(&format!("e{n}"));
         sleep(Duration::from_millis(500)).await;
         mortal.kill();
@@ -109,8 +110,35 @@ async fn losses_have_a_bound() {
     }
     let result = place.until_ended("o1").await;
     assert!(result["error"]["message"].as_str().unwrap().contains("died"), "{result}");
-    let performed = place.tools.performed("o1");
-    assert!((2..=7).contains(&performed), "{performed}");
+    assert_eq!(place.tools.performed("o1"), OPERATION_LOST_MAX as usize + 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn neither_a_drain_nor_a_death_costs_an_attempt() {
+    let endless = Say { after_ms: 1_000_000, outcome: Ok(json!(1)) };
+    for drains in [true, false] {
+        let say = vec![trouble(true), endless.clone(), endless.clone(), trouble(true)];
+        let place = Place::new(Tools::that_say(say)).await;
+        place.dispatch(vec![Operation { timeout_ms: 3_600_000, ..task("o1", EffectClass::Idempotent) }]).await;
+        for (name, performed) in [("e1", 2), ("e2", 3)] {
+            let executor = place.executor(name);
+            sleep(Duration::from_millis(2_000)).await;
+            assert_eq!(place.tools.performed("o1"), performed, "{name}");
+            if drains {
+                executor.drain().await;
+            } else {
+                executor.kill();
+            }
+        }
+        let last = place.executor("e3");
+        let result = place.until_ended("o1").await;
+        last.drain().await;
+        assert_eq!((result["success"].clone(), place.tools.performed("o1")), (json!(false), 5), "drains: {drains}");
+        let message = result["error"]["message"].as_str().unwrap();
+        assert!(message.ends_with("(after 3 attempts)"), "{message}");
+        let row = place.ports.work("o1").await.operation;
+        assert_eq!((row.attempt, row.lost), (5, 2), "drains: {drains}");
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -108,6 +108,28 @@ async fn approvals_get_their_default_when_their_time_has_come() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn an_agent_that_does_not_answer_in_time_ends_with_timeout() {
+    let place = Place::new(Tools::default()).await;
+    let called = |id, timeout_ms| Operation {
+        kind: OperationKind::Agent,
+        pool: String::new(),
+        timeout_ms,
+        ..task(id, EffectClass::AtMostOnce)
+    };
+    place.dispatch(vec![called("o-late", 5_000), called("o-waits", 3_600_000)]).await;
+    let executors = [place.executor("e1"), place.executor("e2")];
+    sleep(Duration::from_millis(4_500)).await;
+    assert_eq!(place.results().await, 0, "not yet");
+    let told = place.until_ended("o-late").await;
+    assert_eq!((told["error"]["code"].clone(), told["error"]["retriable"].clone()), (json!("TIMEOUT"), json!(false)));
+    assert_eq!((place.results().await, place.tools.performed("o-late")), (1, 0));
+    assert_eq!(place.ports.work_state("o-waits").await, OperationState::Pending);
+    for executor in executors {
+        executor.drain().await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn work_of_others_that_nobody_takes_ends_with_timeout() {
     let place = Place::new(Tools::default()).await;
     let theirs =

@@ -1,0 +1,62 @@
+//! What processes say while a service is not there.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use serde_json::Value;
+
+use super::member::Member;
+
+/// Between two lines about the same service.
+const SAID_EVERY: Duration = Duration::from_secs(30);
+
+/// What a service is called in the log of a process that waits for it.
+pub const DATABASE: &str = "database";
+/// The broker, by what each of its two connections is for.
+pub const BROKER: [&str; 2] = ["broker (publishes)", "broker (consumes)"];
+
+/// The number of warnings that a service is not there, by service.
+pub fn said(log: &str) -> BTreeMap<String, u64> {
+    let mut said = BTreeMap::new();
+    let lines = log.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+    for line in lines.filter(|line| line["level"] == "WARN") {
+        let service = match (line["service"].as_str(), line["role"].as_str()) {
+            (Some(service), _) => service.to_owned(),
+            (None, Some(role)) if line["broker"].is_string() => format!("broker ({role})"),
+            _ => continue,
+        };
+        *said.entry(service).or_default() += 1;
+    }
+    said
+}
+
+/// Whether a process has said that it lacks these services.
+pub fn has_said(member: &Member, services: &[&str]) -> bool {
+    let said = said(&member.log());
+    services.iter().all(|service| said.contains_key(*service))
+}
+
+/// Fails if a process told of a service more often than once in a while, in a time of that length.
+pub fn assert_rare(member: &Member, time: Duration) {
+    let most = 1 + time.as_secs() / SAID_EVERY.as_secs();
+    for (service, lines) in said(&member.log()) {
+        assert!(lines <= most, "{} said {lines} times within {time:?} that it lacks {service}", member.name);
+    }
+}
+
+#[test]
+fn warnings_of_services_are_counted_and_nothing_else() {
+    let log = concat!(
+        r#"{"level":"WARN","service":"database","error":"x","message":"not ready yet; will go on trying"}"#,
+        "\nno JSON\n",
+        r#"{"level":"INFO","service":"database","message":"ready"}"#,
+        "\n",
+        r#"{"level":"WARN","broker":"amqp://h/v","role":"consumes","reason":"x","message":"the broker is away"}"#,
+        "\n",
+        r#"{"level":"WARN","broker":"amqp://h/v","role":"consumes","reason":"x","message":"the broker is away"}"#,
+        "\n",
+        r#"{"level":"WARN","message":"something else"}"#,
+    );
+    let told: Vec<(String, u64)> = said(log).into_iter().collect();
+    assert_eq!(told, [(BROKER[1].to_owned(), 2), (DATABASE.to_owned(), 1)]);
+}

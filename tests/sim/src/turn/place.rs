@@ -1,0 +1,103 @@
+//! What outlives the processes, and the processes: runner and executor of one worker on faulty ports.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use domain::ports::{ActionCall, Definitions};
+use schemas::id::{Namespace, WorkerId};
+use testkit::fake::{MemStore, ScriptedModels, ScriptedTools, WordEmbedder};
+use testkit::unreliable::{CrashPoint, FaultRates, Faults, Unreliable};
+use worker::executor::{Executor, ExecutorConfig, ExecutorDeps, Nudge, NudgingCommits};
+use worker::runner::{Runner, RunnerDeps};
+use worker::talk::{TalkDeps, Talking};
+
+use super::script;
+use crate::drill::post;
+use crate::fleet::{self, runner_config, runner_deps};
+use crate::plan::Plan;
+use crate::world::World;
+
+pub struct Place {
+    pub world: World,
+    pub models: ScriptedModels,
+    pub tools: ScriptedTools,
+}
+
+/// One start of the worker.
+pub struct Process {
+    pub faults: Faults,
+    worker: WorkerId,
+    runner: Runner,
+    executor: Executor,
+}
+
+impl Place {
+    /// The turn has been asked for, and nobody is at work yet.
+    pub async fn new() -> Self {
+        let world = World::new(Plan { lease_ms: 2_000, renew_ms: 500, idle_evict_ms: 2_000, ..Plan::calm(1) });
+        let defined = world.store.define(&Namespace::default_ns(), &script::definitions()).await;
+        assert!(defined.is_ok(), "{defined:?}");
+        for (id, body) in script::opening() {
+            post(&world, id, &body).await;
+        }
+        let witness = world.store.clone();
+        let models = ScriptedModels::new(Arc::new(script::reply), script::THOUGHT, world.clock.clone())
+            .with_witness(Arc::new(move |call| script::object_to(&witness, call)));
+        let store = world.store.clone();
+        let tools = ScriptedTools::new(Arc::new(move |call: ActionCall| script::work(store.clone(), call)));
+        Self { world, models, tools }
+    }
+
+    pub fn start(&self, name: &str, crash: Option<CrashPoint>) -> Process {
+        let world = &self.world;
+        let faults = Faults::new(name, world.dice.fork(), FaultRates::NONE, world.trace.clone());
+        if let Some(point) = crash {
+            faults.crash_at(point);
+        }
+        let worker = WorkerId::parse(name).expect("an id");
+        let process = fleet::Process { faults: faults.clone(), clock: world.clock.sibling() };
+        let store = Arc::new(Unreliable::new(Arc::new(world.store.clone()), faults.clone()));
+        let nudge = Nudge::default();
+        let deps = RunnerDeps {
+            commits: Arc::new(NudgingCommits::new(store.clone(), nudge.clone())),
+            effects: Arc::new(self.talking(&store, &faults)),
+            ..runner_deps(world, &process)
+        };
+        let executor = ExecutorDeps {
+            operations: store.clone(),
+            runner: Arc::new(Unreliable::new(Arc::new(self.tools.clone()), faults.clone())),
+            queue: deps.queue.clone(),
+            ledger: store,
+            tasks: None,
+        };
+        let config = ExecutorConfig { claim_ms: 500, grace_ms: 500, ..ExecutorConfig::new(worker.clone()) };
+        Process {
+            runner: Runner::start(deps, runner_config(world, &worker)),
+            executor: Executor::start(executor, config, nudge),
+            faults,
+            worker,
+        }
+    }
+
+    fn talking(&self, store: &Arc<Unreliable<MemStore>>, faults: &Faults) -> Talking {
+        let world = &self.world;
+        let deps = TalkDeps {
+            conversations: store.clone(),
+            definitions: store.clone(),
+            models: Arc::new(Unreliable::new(Arc::new(self.models.clone()), faults.clone())),
+            memories: store.clone(),
+            embedder: Arc::new(WordEmbedder::new("words")),
+            live: Arc::new(Unreliable::new(Arc::new(world.live.clone()), faults.clone())),
+            clock: Arc::new(world.clock.sibling()),
+            budgets: BTreeMap::new(),
+        };
+        Talking::new(deps, Arc::new(Unreliable::new(Arc::new(world.effects.clone()), faults.clone())))
+    }
+
+    /// The process is gone with all that it had in memory, and the database sees its connections close.
+    pub fn end(&self, process: Process) {
+        process.runner.kill();
+        process.executor.kill();
+        self.world.store.process_ended(process.worker);
+    }
+}

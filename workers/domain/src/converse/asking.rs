@@ -1,0 +1,113 @@
+//! What a person is shown who is asked whether turns may go on over a budget.
+
+use schemas::id::AgentId;
+use serde_json::{Value, json};
+
+use super::budget::{Over, Scope};
+use crate::spending::NANOS;
+
+/// The request of the question: in words, and as what it is about.
+pub(super) fn request(tool: &str, over: &Over, agent: &AgentId) -> Value {
+    let (bound, used, limit) = (bound(over), number(over.used), number(over.limit));
+    let (yes, no) = (yes(over), no(over.scope));
+    let question = format!("{} ({bound}). Yes: {yes}. No: {no}.", met(over));
+    json!({
+        "target_type": tool, "scope": over.scope, "what": over.what, "used": used, "limit": limit,
+        "question": question,
+        "input": {"bound": bound, "of": over.scope, "used": used, "limit": limit, "yes": yes, "no": no},
+        "context": {"agent_id": agent},
+    })
+}
+
+/// The bound as whoever sets it calls it.
+fn bound(over: &Over) -> String {
+    match over.scope {
+        Scope::Turn => format!("max_{}_per_turn", over.what),
+        Scope::Session => format!("max_{}_per_session", over.what),
+        Scope::Namespace => format!("max_{} of the namespace", over.what),
+    }
+}
+
+fn met(over: &Over) -> String {
+    let whose = match over.scope {
+        Scope::Turn => "This turn",
+        Scope::Session => "This session",
+        Scope::Namespace => "The namespace",
+    };
+    let (used, limit) = (number(over.used), number(over.limit));
+    match over.what.as_str() {
+        "seconds" => format!("{whose} has taken {used} of {limit} seconds"),
+        "cost" => format!("{whose} has cost {used} of {limit}"),
+        what => format!("{whose} has used {used} of {limit} {what}"),
+    }
+}
+
+/// What it leads to: each allows the whole budget once more.
+fn yes(over: &Over) -> String {
+    let more = match (over.what.as_str(), number(over.more)) {
+        ("seconds", more) => format!("{more} seconds from the answer on"),
+        ("cost", more) => format!("a cost of {more}"),
+        (what, more) => format!("{more} {what}"),
+    };
+    match over.scope {
+        Scope::Turn => format!("the turn goes on, and may use its whole budget once more (here: {more})"),
+        Scope::Session => format!(
+            "the turns that wait for this answer go on, and the session may use its whole budget once more (here: \
+             {more})"
+        ),
+        Scope::Namespace => format!(
+            "the turns that wait for this answer go on, and this session may use as much as the namespace's budget \
+             once more (here: {more}); other sessions ask for themselves"
+        ),
+    }
+}
+
+fn no(scope: Scope) -> &'static str {
+    match scope {
+        Scope::Turn => "the turn ends with budget_exhausted",
+        Scope::Session | Scope::Namespace => "the turns that wait for this answer end with budget_exhausted",
+    }
+}
+
+/// A sum as people write it: no fraction where there is none, and none of the noise of adding up.
+fn number(sum: f64) -> Value {
+    let sum = (sum * NANOS).round() / NANOS;
+    if sum.fract() == 0.0 && sum.abs() < 1e15 { json!(sum as i64) } else { json!(sum) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn asked(scope: Scope, what: &str, (used, limit, more): (f64, f64, f64)) -> Value {
+        let over = Over { scope, what: what.to_owned(), used, limit, more };
+        request("budget", &over, &AgentId::parse("ada").unwrap())
+    }
+
+    #[test]
+    fn a_person_reads_which_bound_was_met_and_what_a_yes_means() {
+        let asked = asked(Scope::Session, "tokens", (150.0, 100.0, 50.0));
+        assert_eq!(
+            asked["question"],
+            "This session has used 150 of 100 tokens (max_tokens_per_session). Yes: the turns that wait for this \
+             answer go on, and the session may use its whole budget once more (here: 50 tokens). No: the turns that \
+             wait for this answer end with budget_exhausted."
+        );
+        let input = &asked["input"];
+        assert_eq!((&input["bound"], &input["of"]), (&json!("max_tokens_per_session"), &json!("session")));
+        assert_eq!((&input["used"], &input["limit"]), (&json!(150), &json!(100)));
+        assert!(input["yes"].is_string() && input["no"].is_string());
+        assert_eq!(asked["context"]["agent_id"], "ada");
+    }
+
+    #[test]
+    fn each_kind_of_bound_has_its_words() {
+        let words = |scope, what, sums| asked(scope, what, sums)["question"].as_str().unwrap().to_owned();
+        let time = words(Scope::Turn, "seconds", (6.5, 5.0, 5.0));
+        assert!(time.starts_with("This turn has taken 6.5 of 5 seconds (max_seconds_per_turn)."), "{time}");
+        assert!(time.contains("(here: 5 seconds from the answer on)"), "{time}");
+        let cost = words(Scope::Namespace, "cost", (0.1 + 0.2, 0.3, 0.15));
+        assert!(cost.starts_with("The namespace has cost 0.3 of 0.3 (max_cost of the namespace)."), "{cost}");
+        assert!(cost.contains("(here: a cost of 0.15)") && cost.contains("ask for themselves"), "{cost}");
+    }
+}
