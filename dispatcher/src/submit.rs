@@ -5,6 +5,7 @@ use std::time::SystemTime;
 use axum::Json;
 use axum::http::{HeaderMap, StatusCode};
 use domain::action::{self, ParseContext};
+use domain::converse;
 use domain::failure::{Certainty, Failure};
 use domain::moniker;
 use domain::ports::{Refusal, Verdict};
@@ -199,8 +200,24 @@ pub async fn check(gateway: &Gateway, new: &NewAction) -> Answer<()> {
     }
 }
 
+/// The same for an action that the gateway itself makes of a request: it may say what no client may.
+pub async fn check_own(gateway: &Gateway, new: &NewAction) -> Answer<()> {
+    let Some(row) = target(gateway, new).await? else { return Ok(()) };
+    match objection_to_own(gateway, &row, new).await? {
+        Some((code, detail)) => Err(named(code, detail)),
+        None => Ok(()),
+    }
+}
+
 /// Why an action for the session of `row` is not even offered to the ledger, if it is not.
 pub async fn objection(gateway: &Gateway, row: &SessionRow, new: &NewAction) -> Answer<Option<(Code, String)>> {
+    match object_to_claims(row, new) {
+        None => objection_to_own(gateway, row, new).await,
+        objection => Ok(objection),
+    }
+}
+
+async fn objection_to_own(gateway: &Gateway, row: &SessionRow, new: &NewAction) -> Answer<Option<(Code, String)>> {
     match new.kind {
         ActionType::Input => match object_to_input(row, new) {
             None => object_to_turn(gateway, row, new).await,
@@ -264,6 +281,17 @@ async fn object_to_turn(gateway: &Gateway, row: &SessionRow, new: &NewAction) ->
         turn.session_id
     );
     Ok(Some((Code::InvalidRequest, detail)))
+}
+
+/// What only the fleet's own guidance says is not for clients to say: whose turn begins, and what was used.
+fn object_to_claims(row: &SessionRow, new: &NewAction) -> Option<(Code, String)> {
+    let talks = moniker::find(&row.spec.moniker).is_some_and(|moniker| moniker.talks());
+    if new.kind != ActionType::Interrupt || !talks {
+        return None;
+    }
+    let payload = new.payload.to_value();
+    let name = converse::OWN_FIELDS.into_iter().find(|name| !payload["guidance"][*name].is_null())?;
+    Some((Code::InvalidRequest, format!("payload.guidance.{name} is set by the fleet itself; leave it out.")))
 }
 
 /// Guidance waits in the control lane, one a step. More of it than an owner holds in memory would

@@ -69,7 +69,7 @@ pub async fn post(
     let deliveries = decided?;
     for delivery in &deliveries {
         if let Some(action) = &delivery.action {
-            submit::check(gateway, action).await?;
+            submit::check_own(gateway, action).await?;
         }
     }
     write(gateway, post, deliveries).await

@@ -187,8 +187,7 @@ impl Pump {
             limit: PAGE_MAX,
             bytes: PAGE_BYTES,
         };
-        let newest = touched.iter().rev().take(ENDED_TOLD_MAX);
-        let followed: BTreeSet<TurnId> = self.turns.keys().chain(newest).cloned().collect();
+        let followed: BTreeSet<TurnId> = self.turns.keys().chain(touched).cloned().collect();
         let query = LookQuery {
             log,
             active_max: TURNS_FOLLOWED_MAX,
@@ -208,8 +207,8 @@ impl Pump {
                 self.send_frame(&frame).await?;
             }
             self.cursor = row.offset;
-            if touched.last() != row.record.turn_id.as_ref() {
-                touched.extend(row.record.turn_id.clone());
+            if let Some(turn_id) = &row.record.turn_id {
+                touch(touched, turn_id);
             }
         }
         Ok(())
@@ -217,8 +216,16 @@ impl Pump {
 
     /// Tells how turns stand: those that have ended since the last look, and those that have changed.
     async fn tell_turns(&mut self, active: &[Turn], ended: Vec<Turn>) -> Result<(), Stop> {
-        self.turns.retain(|id, _| active.iter().any(|turn| turn.turn_id == *id));
-        for turn in ended {
+        // A look tells of the newest. Whoever was told that a turn began is told of its end, however old it is.
+        let left_out = self.turns.keys().filter(|id| !is_among(active, id) && !is_among(&ended, id));
+        let left_out: Vec<TurnId> = left_out.cloned().collect();
+        let mut older = Vec::new();
+        for id in left_out {
+            let turn = self.gateway.conversations.turn(&self.key.namespace, &id).await.map_err(Stop::Failed)?;
+            older.extend(turn.filter(|turn| turn.status != TurnStatus::Active));
+        }
+        self.turns.retain(|id, _| is_among(active, id));
+        for turn in older.into_iter().chain(ended) {
             self.tell_turn(turn).await?;
         }
         for turn in active {
@@ -313,5 +320,21 @@ impl Pump {
     async fn send_line(&mut self, line: Line) -> Result<(), Stop> {
         let patience = Duration::from_millis(STREAM_STALL_MS);
         self.out.send_timeout(line, patience).await.map_err(|_| Stop::Client)
+    }
+}
+
+fn is_among(turns: &[Turn], id: &TurnId) -> bool {
+    turns.iter().any(|turn| turn.turn_id == *id)
+}
+
+/// Notes the turn that was told of last; older ones than a look may tell of are left out.
+fn touch(touched: &mut Vec<TurnId>, turn: &TurnId) {
+    if touched.last() == Some(turn) {
+        return;
+    }
+    touched.retain(|id| id != turn);
+    touched.push(turn.clone());
+    if touched.len() > ENDED_TOLD_MAX {
+        touched.remove(0);
     }
 }

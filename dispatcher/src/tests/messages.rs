@@ -136,6 +136,23 @@ async fn a_busy_agent_gets_what_the_message_says() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn what_only_the_fleet_says_is_refused_from_clients() {
+    let world = World::new().await;
+    world.create("s1", "a1", "converse").await;
+    world.commit("s1", 0, SessionStatus::Running).await;
+    let path = "/api/sessions/s1/interrupt";
+    let as_turn = json!({"note": "x", "message_id": "m1", "as_turn": {"turn_id": "t1", "user_id": "ben", "at_ms": 0}});
+    let spent = json!({"spent": {"operation_id": "o1", "usage": {"cost": 5.0}}});
+    for guidance in [as_turn, spent] {
+        let refused = world.post(path, json!({ "guidance": guidance })).await;
+        assert_eq!((refused.status.as_u16(), refused.problem().as_str()), (400, "invalid_request"), "{}", refused.text);
+    }
+    assert!(world.open().is_empty(), "nothing was written");
+    let taken = world.post(path, json!({"guidance": {"note": "x", "message_id": "m1"}})).await;
+    assert_eq!(taken.status, StatusCode::ACCEPTED, "{}", taken.text);
+}
+
+#[tokio::test(start_paused = true)]
 async fn an_input_that_waits_makes_an_agent_busy_too() {
     let world = World::new().await;
     world.converse("c1", &["a1"]).await;

@@ -31,6 +31,7 @@ pub use agents::unanswered;
 pub use assembly::{Assembly, Context, Gathered, Limits, Placed, TurnSnapshot, assemble};
 pub use budget::{Checks, Over, Scope, Span};
 pub use decision::TurnDecision;
+pub use guide::OWN_FIELDS;
 pub use ids::{is_reserved, message_id};
 pub use moniker::CONVERSE;
 pub use reply::Reply;

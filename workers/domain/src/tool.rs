@@ -30,7 +30,7 @@ pub use map::mapped;
 pub use operation::{Place, called_id, operation, operation_id, result_id};
 pub use plan::{AgentCall, ToolPlan, arguments_hash, permitted, plan};
 pub use resolve::{ResolvedAction, ResolvedTarget, ResolvedTool, Target, action_of, resolve};
-pub use settle::{finished, overdue, settled, task_body, tool_error, untaken};
+pub use settle::{bounded, finished, overdue, settled, task_body, tool_error, untaken};
 pub use spec::specs;
 pub use toolbox::{Toolbox, without_toolbox};
 

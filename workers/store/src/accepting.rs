@@ -124,7 +124,6 @@ impl<'b> NewRow<'b> {
     }
 }
 
-/// The accepted action that is now under way, for the queue.
 /// What the callers are told whose calls a batch refused, each with the place of its sender.
 pub(crate) fn refused_calls(
     senders: &[usize],
@@ -138,6 +137,7 @@ pub(crate) fn refused_calls(
     refused.collect()
 }
 
+/// The accepted action that is now under way, for the queue.
 pub(crate) fn under_way(verdict: Verdict) -> Option<Action> {
     match verdict {
         Verdict::Accepted(accepted) | Verdict::Repeated(accepted) => {

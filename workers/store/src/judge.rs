@@ -176,7 +176,9 @@ impl Book {
             let detail = format!("session {} has ended ({}); create another", key.session_id, known.status.as_str());
             return Err((Some(key), Code::SessionEnded, detail));
         }
-        if known.status == SessionStatus::Error && !matches!(new.kind, ActionType::Resume | ActionType::Destroy) {
+        // A result is kept for a resume, as other work is that was there before: whoever brings it does so once.
+        let is_way_out = matches!(new.kind, ActionType::Resume | ActionType::Destroy);
+        if known.status == SessionStatus::Error && !is_way_out && !self.is_awaited(index, new, &key) {
             let detail = format!("session {} has failed; resume or destroy it", key.session_id);
             return Err((Some(key), Code::SessionEnded, detail));
         }

@@ -220,7 +220,8 @@ fn visible(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     for c in text.chars() {
         if c.is_control() || is_hidden(c) {
-            shown.push_str(&format!("\\u{:04x}", u32::from(c)));
+            let units = c.encode_utf16(&mut [0; 2]).iter().map(|unit| format!("\\u{unit:04x}")).collect::<String>();
+            shown.push_str(&units);
         } else {
             shown.push(c);
         }
@@ -230,7 +231,12 @@ fn visible(text: &str) -> String {
 
 /// Marks of direction, breaks of lines, and what has no width.
 fn is_hidden(c: char) -> bool {
-    matches!(c, '\u{61c}' | '\u{200b}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
+    matches!(
+        c,
+        '\u{ad}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{180b}'..='\u{180f}' | '\u{200b}' | '\u{200e}'
+            | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{3164}' | '\u{feff}'
+            | '\u{ffa0}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e0fff}'
+    )
 }
 
 #[cfg(test)]
@@ -252,11 +258,11 @@ mod tests {
     #[test]
     fn what_is_asked_is_told_whole_and_as_it_is() {
         let long = "x".repeat(5_000);
-        let whole = told(&asked(json!({"to": "\u{202e}moc.elpmaxe\u{9b}1m", "note": "a\nb", "long": long})));
+        let whole = told(&asked(json!({"to": "\u{202e}moc.elpmaxe\u{9b}1m", "note": "a\nb\u{e0041}", "long": long})));
         for part in [
             long.as_str(),
             HASH,
-            "\"a\\nb\"",
+            "\"a\\nb\\udb40\\udc41\"",
             "\"\\u202emoc.elpmaxe\\u009b1m\"",
             "denied at 2026-01-31T12",
             "task pay-task",

@@ -29,6 +29,7 @@ pub async fn suite(make: &impl AsyncFn() -> Ports) {
     results_without_an_open_operation_are_refused(&make().await).await;
     a_batch_of_results_is_judged_in_order(&make().await).await;
     work_of_an_ended_session_is_cancelled(&make().await).await;
+    a_session_that_failed_is_kept_its_results(&make().await).await;
     approvals_expire(&make().await).await;
     work_of_others_is_untaken_after_its_wait(&make().await).await;
     agents_are_overdue_after_their_time(&make().await).await;
@@ -378,6 +379,25 @@ async fn work_of_an_ended_session_is_cancelled(ports: &Ports) {
     assert_eq!(refused(&verdict), Code::SessionEnded);
     assert_eq!(ports.work_state("o2").await, OperationState::Cancelled);
     assert!(claim(ports, "me", 9).await.is_empty());
+}
+
+/// Its turns wait for them after a resume, and nobody would bring them again.
+async fn a_session_that_failed_is_kept_its_results(ports: &Ports) {
+    let owner = with_session(ports).await;
+    ports.dispatch(&owner, "s1", vec![operation("o1", "s1"), operation("o2", "s1")]).await;
+    let failed = with_head(ports.saying(&owner, "s1", Default::default()).await, |head| {
+        head.status = SessionStatus::Error;
+    });
+    ports.commit_one(&owner, failed).await;
+    let ended = settled(OperationState::Failed, tool_result("r1", "o1", Some("s1")));
+    let ending = ports.operations.end(&Namespace::default_ns(), &operation_id("o1"), None, ended).await.unwrap();
+    assert!(matches!(ending, Ending::Settled(Verdict::Accepted(_))), "{ending:?}");
+    accepted(&ports.accept(tool_result("r2", "o2", None)).await);
+    let states = [ports.work_state("o1").await, ports.work_state("o2").await];
+    assert_eq!(states, [OperationState::Failed, OperationState::Completed]);
+    assert_eq!(refused(&ports.accept(tool_result("r3", "none", Some("s1"))).await), Code::SessionEnded);
+    let pending = ports.ledger.pending(&key("s1"), Lane::Work, 1, 10).await.unwrap();
+    assert_eq!(pending.actions.iter().map(|one| one.action_id.as_str()).collect::<Vec<_>>(), ["r1", "r2"]);
 }
 
 async fn approvals_expire(ports: &Ports) {

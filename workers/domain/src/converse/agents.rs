@@ -6,7 +6,7 @@ use schemas::conversation::{Caller, TurnUsage};
 use schemas::definition::InvocationMode;
 use schemas::id::{AgentId, ConversationId, OperationId, SessionId, TurnId};
 use schemas::json::Json;
-use schemas::limits::AGENT_MS_DEFAULT;
+use schemas::limits::{AGENT_MS_DEFAULT, SPENT_OF_SHARD_MAX};
 use schemas::session::{NewSession, SessionSpec};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -19,9 +19,10 @@ use super::state::ReplyTo;
 use crate::action::MODE_NOW;
 use crate::chat::{ToolError, ToolErrorCode, ToolResult};
 use crate::moniker::{FollowUp, SpawnedSession};
+use crate::spending::NANOS;
 
 /// Field of guidance that is for no model: what a called agent has used.
-const SPENT: &str = "spent";
+pub(super) const SPENT: &str = "spent";
 
 /// A call of another agent, ready to be made.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -231,8 +232,13 @@ pub(super) fn usage_of(payload: &Value) -> TurnUsage {
 fn usage_in(value: &Value) -> TurnUsage {
     let used = value.get("usage").and_then(|used| serde_json::from_value(used.clone()).ok());
     let used: TurnUsage = used.unwrap_or_default();
-    // What others say takes nothing back.
-    TurnUsage { cost: used.cost.max(0.0), ..used }
+    // What others say takes nothing back, and what it adds up to stays a number: JSON has no infinity, so a state
+    // with one could not be read again.
+    TurnUsage {
+        input_tokens: used.input_tokens.min(SPENT_OF_SHARD_MAX),
+        output_tokens: used.output_tokens.min(SPENT_OF_SHARD_MAX),
+        cost: used.cost.clamp(0.0, SPENT_OF_SHARD_MAX as f64 / NANOS),
+    }
 }
 
 /// Ends the turn of an agent that was looped in, and that stays, when the turn that asked is cancelled.

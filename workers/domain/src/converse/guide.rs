@@ -11,6 +11,10 @@ use super::decision::TurnDecision;
 use super::state::Stage;
 use super::{agents, ids, start};
 
+/// Fields of the fleet's own guidance: which turn a posted message becomes, and what a called agent has used.
+/// Guidance of anybody else must not have them, for they speak for others.
+pub const OWN_FIELDS: [&str; 2] = [start::AS_TURN, agents::SPENT];
+
 /// Notes that wait for the next turn; of more, the oldest are dropped.
 const NOTES_MAX: usize = 32;
 /// Cancelled turns that are remembered in case they begin later; of more, the oldest are forgotten.

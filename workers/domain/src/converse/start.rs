@@ -12,6 +12,9 @@ use super::state::ReplyTo;
 use super::{guide, ids};
 use crate::moniker::{Arrival, ArrivalKind};
 
+/// Field of guidance that is a posted message: the turn that it starts if no other can take it.
+pub(super) const AS_TURN: &str = "as_turn";
+
 /// Whose turn it is.
 pub(super) struct Place<'a> {
     pub conversation: &'a ConversationId,
@@ -66,7 +69,7 @@ pub(super) fn plan(place: &Place<'_>, arrival: &Arrival) -> Vec<TurnDecision> {
 /// Plans the turn of a posted message that came as guidance, as its input would have started it; `None` if the
 /// guidance is nothing of the kind.
 pub(super) fn plan_posted(place: &Place<'_>, guidance: &Value) -> Option<Vec<TurnDecision>> {
-    let turn = guidance.get("as_turn")?;
+    let turn = guidance.get(AS_TURN)?;
     let message_id = MessageId::parse(id(guidance, "message_id")?).ok()?;
     let turn_id = TurnId::parse(id(turn, "turn_id")?).ok()?;
     let payload = json!({

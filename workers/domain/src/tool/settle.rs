@@ -23,11 +23,7 @@ pub fn settled(
     outcome: Result<Value, ToolError>,
     actor: &str,
 ) -> (OperationState, NewAction) {
-    let outcome = outcome.and_then(|result| match hash::size(&result) {
-        bytes if bytes > TOOL_RESULT_BYTES_MAX => Err(too_large(bytes)),
-        _ if is_too_deep(&result) => Err(too_deep()),
-        _ => Ok(result),
-    });
+    let outcome = outcome.and_then(bounded);
     let mut payload = json!({
         "operation_id": operation.operation_id,
         "tool_call_id": operation.tool_call_id,
@@ -62,6 +58,15 @@ pub fn settled(
         session: None,
     };
     (state, action)
+}
+
+/// The answer of a tool, if it is no larger and no deeper than is taken.
+pub fn bounded(result: Value) -> Result<Value, ToolError> {
+    match hash::size(&result) {
+        bytes if bytes > TOOL_RESULT_BYTES_MAX => Err(too_large(bytes)),
+        _ if is_too_deep(&result) => Err(too_deep()),
+        _ => Ok(result),
+    }
 }
 
 fn too_large(bytes: usize) -> ToolError {

@@ -113,6 +113,13 @@ impl Book {
         Ok(())
     }
 
+    /// Whether an action ends an operation that is open, and whose session this is.
+    pub(super) fn is_awaited(&self, index: usize, new: &NewAction, key: &SessionKey) -> bool {
+        let Some((id, _)) = self.aside.named(index) else { return false };
+        let work = self.aside.works.get(&(new.namespace.clone(), id.clone()));
+        work.is_some_and(|work| work.session_id == key.session_id && work.state.is_open())
+    }
+
     /// Ends the operation of an action that was judged: as the action says, or, if nobody will ever
     /// want its result, for good.
     pub(super) fn end_operation(&mut self, index: usize, new: &NewAction, is_accepted: bool) {

@@ -33,6 +33,8 @@ const IDLE_MAX: Duration = Duration::from_secs(120);
 const TRUSTED: Duration = Duration::from_secs(1);
 /// Bound on asking one whether it is.
 const PING_MAX: Duration = Duration::from_secs(1);
+/// The same, of one that lasts: others see that it is closed, so a short stall must not close it.
+const LASTING_PING_MAX: Duration = Duration::from_secs(2);
 /// How often a statement that met another one is tried.
 const TRIES_MAX: usize = 5;
 
@@ -62,11 +64,11 @@ impl Pooled {
     }
 
     /// Whether it can be used. What is left of a statement that nobody waited for is read away.
-    async fn is_well(&mut self) -> bool {
+    async fn is_well(&mut self, patience: Duration) -> bool {
         if self.is_quiet && self.used.elapsed() < TRUSTED {
             return true;
         }
-        tokio::time::timeout(PING_MAX, self.connection.ping()).await.is_ok_and(|answer| answer.is_ok())
+        tokio::time::timeout(patience, self.connection.ping()).await.is_ok_and(|answer| answer.is_ok())
     }
 }
 
@@ -103,10 +105,11 @@ impl Pool {
         Ok(Lent { slot, _seat: seat })
     }
 
-    /// Closes what has been open, or of no use, for too long.
+    /// Closes what has been open, or of no use, for too long, and what nobody waits for any more: a server
+    /// that cannot send the rest of an answer keeps its locks until somebody reads it.
     fn forget_old(&self) {
         for mut slot in self.slots.iter().filter_map(|slot| slot.try_lock().ok()) {
-            if slot.as_ref().is_some_and(|pooled| self.is_old(pooled)) {
+            if slot.as_ref().is_some_and(|pooled| self.is_old(pooled) || !pooled.is_quiet) {
                 *slot = None;
             }
         }
@@ -144,8 +147,9 @@ impl Pool {
 
     /// The connection of a place, opened if it has none that works.
     async fn well<'s>(&self, slot: &'s mut Option<Pooled>) -> Result<&'s mut Pooled, Failure> {
+        let patience = if self.lasts { LASTING_PING_MAX } else { PING_MAX };
         let is_well = match slot {
-            Some(pooled) => !self.is_old(pooled) && pooled.is_well().await,
+            Some(pooled) => !self.is_old(pooled) && pooled.is_well(patience).await,
             None => false,
         };
         if !is_well {
@@ -161,7 +165,7 @@ impl Pool {
         slot.as_mut().ok_or_else(busy)
     }
 
-    /// One connection was lost: the others are asked before they are used again.
+    /// One connection was lost: the others are asked before they are used again, or closed.
     fn doubt(&self) {
         for mut slot in self.slots.iter().filter_map(|slot| slot.try_lock().ok()) {
             if let Some(pooled) = slot.as_mut() {

@@ -109,15 +109,19 @@ impl State {
         if new.agent_id.as_ref().is_some_and(|agent| *agent != row.agent_id) {
             return Err((Code::WrongAgent, format!("session {} belongs to another agent", key.session_id)));
         }
+        let waits = |work: &Operation| work.session_id == key.session_id && work.state.is_open();
+        let named = self.named_operation(new, operation);
         let allowed = match row.head.status {
-            SessionStatus::Error => matches!(new.kind, ActionType::Resume | ActionType::Destroy),
+            // A result is kept for a resume.
+            SessionStatus::Error => {
+                matches!(new.kind, ActionType::Resume | ActionType::Destroy) || named.is_some_and(waits)
+            }
             status => !status.is_final(),
         };
         if !allowed {
             return Err((Code::SessionEnded, format!("session {} has ended", key.session_id)));
         }
-        let waits = |work: &Operation| work.session_id == key.session_id && work.state.is_open();
-        if self.named_operation(new, operation).is_some_and(|work| !waits(work)) {
+        if named.is_some_and(|work| !waits(work)) {
             return Err((Code::NoOpenOperation, "the operation does not wait for this result".to_owned()));
         }
         Ok(Target::Live(key))

@@ -96,6 +96,15 @@ fn what_a_stopped_delegate_used_counts_once() {
 }
 
 #[test]
+fn whatever_somebody_says_was_used_the_state_can_be_read_again() {
+    let mut talk = calling(json!({}));
+    let usage = json!({"input_tokens": u64::MAX, "output_tokens": 0, "cost": f64::MAX});
+    talk.result("in-1.1.0", json!({"text": "done", "usage": usage}));
+    let used = talk.talk().used;
+    assert!(used.input_tokens < u64::MAX && used.cost < 1e9, "{used:?}");
+}
+
+#[test]
 fn an_answer_that_comes_after_the_end_of_its_turn_counts_once() {
     let mut talk = calling(json!({}));
     talk.guide(json!({"cancel_turn": "in-1"}));

@@ -185,6 +185,8 @@ impl<'a> Bridge<'a> {
         let begun = Instant::now();
         let (id, index, tool) = (asked.id, asked.index, shown(&asked.tool));
         let outcome = if index < CODE_CALLS_MAX { self.perform(asked).await } else { Err(beyond()) };
+        // Answers wait in memory until the program reads them.
+        let outcome = outcome.and_then(tool::bounded);
         let ms = begun.elapsed().as_millis() as u64;
         let (call, answer) = match outcome {
             Ok(result) => (json!({"tool": tool, "ok": true, "ms": ms}), json!({"id": id, "result": result})),

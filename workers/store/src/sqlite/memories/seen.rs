@@ -97,10 +97,11 @@ pub(super) async fn search(
     let was_known = known.is_some();
     let rows = match known {
         Some(rows) if changed.len() <= CHANGES_MAX => again(store, owner, rows, &changed).await?,
-        _ => match load(store, owner).await? {
-            Some(rows) => rows,
-            None => return Ok(None),
-        },
+        _ => load(store, owner).await?,
+    };
+    let Some(rows) = rows else {
+        store.0.seen.forget(owner);
+        return Ok(None);
     };
     let mut search = Search::new(query);
     for (id, row) in &rows {
@@ -122,6 +123,7 @@ pub(super) async fn search(
     Ok(Some(MemoryHits { hits: hits(ranked, memories), incomplete: false }))
 }
 
+/// `None`: there are too many.
 async fn load(store: &SqliteStore, owner: &MemoryOwner) -> Result<Option<Rows>, Failure> {
     let mut rows = Rows::new();
     let mut after = String::new();
@@ -130,7 +132,6 @@ async fn load(store: &SqliteStore, owner: &MemoryOwner) -> Result<Option<Rows>, 
         let is_last = page.len() < MEMORY_SCAN_PAGE;
         take(&mut rows, &page)?;
         if rows.len() > MEMORIES_NEAR_MAX {
-            store.0.seen.forget(owner);
             return Ok(None);
         }
         match page.last() {
@@ -140,20 +141,21 @@ async fn load(store: &SqliteStore, owner: &MemoryOwner) -> Result<Option<Rows>, 
     }
 }
 
+/// `None`: there are too many by now.
 async fn again(
     store: &SqliteStore,
     owner: &MemoryOwner,
     mut rows: Rows,
     changed: &[MemoryId],
-) -> Result<Rows, Failure> {
+) -> Result<Option<Rows>, Failure> {
     if changed.is_empty() {
-        return Ok(rows);
+        return Ok(Some(rows));
     }
     for id in changed {
         rows.remove(id);
     }
     take(&mut rows, &store.scan_some(owner, changed).await?)?;
-    Ok(rows)
+    Ok((rows.len() <= MEMORIES_NEAR_MAX).then_some(rows))
 }
 
 fn take(rows: &mut Rows, page: &[SqliteRow]) -> Result<(), Failure> {
