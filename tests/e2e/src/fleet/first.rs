@@ -1,6 +1,7 @@
 //! Any process may start first: it waits for what is not there yet, says so now and then, and goes on by
 //! itself.
 
+use std::collections::BTreeMap;
 use std::time::Instant;
 
 use serde_json::json;
@@ -32,12 +33,12 @@ async fn processes_before_their_services_wait_and_become_ready_by_themselves() {
     // Nobody waits for the broker.
     fleet.ready().await;
     say_they_lack(&fleet, &BROKER).await;
-    broker.open();
-    fleet.settled().await;
     let waited = started.elapsed();
     for member in fleet.members() {
-        assert_rare(member, waited);
+        assert_rare(member, waited, &BTreeMap::new());
     }
+    broker.open();
+    fleet.settled().await;
     fleet.here().create("first", json!({ "moniker": "count", "config": { "until": 3 } })).await;
     fleet.there().wait_status("first", "completed").await;
     let steps = fleet.there().steps("first").await;

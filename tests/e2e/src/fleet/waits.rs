@@ -36,10 +36,12 @@ pub fn has_said(member: &Member, services: &[&str]) -> bool {
     services.iter().all(|service| said.contains_key(*service))
 }
 
-/// Fails if a process told of a service more often than once in a while, in a time of that length.
-pub fn assert_rare(member: &Member, time: Duration) {
+/// Fails if a process told of a service more often than once in a while, in a time of that length, which began when
+/// it had said `before`.
+pub fn assert_rare(member: &Member, time: Duration, before: &BTreeMap<String, u64>) {
     let most = 1 + time.as_secs() / SAID_EVERY.as_secs();
     for (service, lines) in said(&member.log()) {
+        let lines = lines - before.get(&service).copied().unwrap_or(0);
         assert!(lines <= most, "{} said {lines} times within {time:?} that it lacks {service}", member.name);
     }
 }
