@@ -3,6 +3,7 @@
 //! else is single statements on a pool.
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 
 use domain::failure::Failure;
 use domain::fleet_time::Look;
@@ -67,6 +68,8 @@ struct Inner {
     lookups: Queue<lookup::Call>,
     pending: Queue<scan::Call<scan::Pending>>,
     due: Queue<scan::Call<scan::Due>>,
+    /// Rows of the journal that were deleted, and whose room was not given back yet.
+    trimmed: AtomicU64,
 }
 
 impl PostgresStore {

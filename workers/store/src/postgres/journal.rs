@@ -1,5 +1,7 @@
 //! The journal: the tail of history that LanceDB does not have yet, and a little more.
 
+use std::sync::atomic::Ordering;
+
 use async_trait::async_trait;
 use domain::effect::{EffectClass, EffectRow, EffectState};
 use domain::failure::Failure;
@@ -51,6 +53,10 @@ const TRIM: &str = concat!(
     bound!("$1"),
     ") LIMIT $3))"
 );
+/// Waits for nobody: whoever cleans it up already does the same.
+const VACUUM: &str = "VACUUM (SKIP_LOCKED) journal";
+/// Fewer are not worth it.
+const VACUUM_ROWS: u64 = 1_000;
 const OPEN_EFFECTS: &str = "
     SELECT effect_key, class, state, what FROM effects
     WHERE namespace = $1 AND session_id = $2 AND state <> 'settled' ORDER BY effect_key";
@@ -112,7 +118,14 @@ impl Journal for PostgresStore {
 
     async fn trim(&self, older_than_ms: u64, before_ms: i64, limit: usize) -> Result<u64, Failure> {
         let query = || sqlx::query(TRIM).bind(age(older_than_ms)).bind(before_ms).bind(whole(limit as u64));
-        self.0.pool.execute(query).await
+        let trimmed = self.0.pool.execute(query).await?;
+        let freed = self.0.trimmed.fetch_add(trimmed, Ordering::Relaxed) + trimmed;
+        // At the end of a walk that deletes in portions.
+        if trimmed < limit as u64 && freed >= VACUUM_ROWS {
+            self.0.trimmed.store(0, Ordering::Relaxed);
+            self.give_room_back().await;
+        }
+        Ok(trimmed)
     }
 
     async fn open_effects(&self, key: &SessionKey) -> Result<Vec<EffectRow>, Failure> {
@@ -130,6 +143,14 @@ impl Journal for PostgresStore {
 }
 
 impl PostgresStore {
+    /// A journal that was long is as small again as it is short. The server does so by itself, but a minute or more
+    /// later, when as much again has been written behind what is free.
+    async fn give_room_back(&self) {
+        if let Err(failure) = self.0.pool.execute(|| sqlx::query(VACUUM)).await {
+            tracing::debug!(%failure, "the journal's room is left to the server's own upkeep");
+        }
+    }
+
     async fn of_session(
         &self,
         sql: &'static str,

@@ -3,6 +3,7 @@
 
 use std::array;
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 
 use schemas::limits::{SHARDS_DEFAULT, SHARDS_MAX};
 use sqlx::{Connection, PgConnection};
@@ -109,6 +110,7 @@ impl PostgresStore {
                 .into_iter()
                 .chain([accepting, looking_up, scanning, defining.clone(), talking.clone(), remembering.clone()])
                 .collect(),
+            trimmed: AtomicU64::new(0),
             defining,
             talking,
             remembering,
