@@ -25,6 +25,14 @@ enum Performed {
 
 impl Live {
     pub(super) async fn step(&mut self) -> Flow {
+        if !self.context.shared.lease.is_fresh() {
+            // Whoever was stopped for a while may have a successor, and finds out before it runs a step again.
+            tokio::select! {
+                () = self.context.shared.lease.fresh() => {}
+                () = self.context.hand_over.cancelled() => {}
+            }
+            return Ok(());
+        }
         if self.session.is_far_ahead() {
             self.save()?;
             // What was just sent leaves room; what still waits for the commit before it does not.
