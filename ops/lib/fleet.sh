@@ -9,7 +9,7 @@ find_binary() {
     if [ -z "$binary" ]; then
         need_build_tools
         [ -x "$CARGO_TARGET_DIR/debug/stepfleet" ] ||
-            say "building into $CARGO_TARGET_DIR: the first time takes most of an hour, nearly all of it for LanceDB"
+            say "building into $CARGO_TARGET_DIR: the first time takes about twenty minutes on two cores, nearly all of it for LanceDB"
         (cd "$root" && cargo build --locked --package stepfleet) || die "stepfleet does not build"
         binary="$CARGO_TARGET_DIR/debug/stepfleet"
     fi
