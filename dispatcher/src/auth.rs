@@ -10,6 +10,7 @@ use axum::extract::{Request, State};
 use axum::http::header;
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
+use domain::outage::Outage;
 use domain::ports::{Scope, TokenRow, Tokens};
 use host::secret::Secret;
 use schemas::id::Namespace;
@@ -40,6 +41,7 @@ pub struct Auth {
     fixed: Option<Known>,
     known: RwLock<Arc<Vec<Known>>>,
     asked: Mutex<Asked>,
+    begun: Instant,
 }
 
 /// A token, and what all that is open with it holds on to.
@@ -55,6 +57,8 @@ struct Asked {
     for_a_stranger: Option<Instant>,
     /// Whether the store has ever answered.
     answered: bool,
+    /// Whether it does not at present, to say so once.
+    outage: Outage,
 }
 
 impl Auth {
@@ -66,7 +70,7 @@ impl Auth {
             scopes: vec![Scope::Admin],
         });
         let fixed = fixed.map(|row| Known { row, revoked: CancellationToken::new() });
-        Self { tokens, fixed, known: RwLock::default(), asked: Mutex::default() }
+        Self { tokens, fixed, known: RwLock::default(), asked: Mutex::default(), begun: Instant::now() }
     }
 
     /// Finds out who bears a token.
@@ -108,13 +112,17 @@ impl Auth {
     }
 
     async fn ask(&self, asked: &mut Asked) {
-        match self.tokens.all().await {
-            Ok(rows) => {
-                self.renew(rows);
-                asked.answered = true;
+        let answer = self.tokens.all().await;
+        if let Some(left_out) = asked.outage.see(answer.is_err(), self.begun.elapsed()) {
+            match &answer {
+                Ok(_) => tracing::debug!(left_out, "tokens can be read again"),
+                // The known ones stay good: an outage of the store must not log everybody out.
+                Err(failure) => tracing::warn!(error = %failure.message, left_out, "tokens cannot be read; trying on"),
             }
-            // The known ones stay good: an outage of the store must not log everybody out.
-            Err(failure) => tracing::warn!(error = %failure.message, "tokens could not be read"),
+        }
+        if let Ok(rows) = answer {
+            self.renew(rows);
+            asked.answered = true;
         }
     }
 

@@ -13,9 +13,10 @@ use domain::ports::{Content, Deliveries, Delivery, Verdict};
 use domain::retry;
 use futures::FutureExt;
 use host::trace;
-use schemas::action::NewAction;
+use schemas::action::{ActionType, NewAction};
 use schemas::problem::Code;
 use schemas::telemetry::metric;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::gateway::Gateway;
@@ -65,38 +66,65 @@ async fn serve(gateway: &Gateway, deliveries: &mut dyn Deliveries) {
         {
             batch.push(more);
         }
-        let mut items: Vec<Item> = Vec::with_capacity(batch.len());
-        for delivery in batch {
-            items.push(read(gateway, delivery).await);
-        }
-        if let Err(failure) = settle(gateway, deliveries, items).await {
+        if let Err(failure) = take(gateway, deliveries, batch).await {
             tracing::debug!(error = %failure.message, "the channel of the ingress queue is lost");
             return;
         }
     }
 }
 
-async fn read(gateway: &Gateway, delivery: Delivery) -> Item {
-    let Delivery { tag, content } = delivery;
-    let read = match content {
+/// Takes a batch, in its order. `Err`: the channel is lost, and the rest comes again.
+async fn take(gateway: &Gateway, deliveries: &mut dyn Deliveries, batch: Vec<Delivery>) -> Result<(), Failure> {
+    let mut items: Vec<Item> = Vec::with_capacity(batch.len());
+    for Delivery { tag, content } in batch {
+        let read = match read(gateway, content) {
+            Ok(action) => {
+                // Its session may be created by what came before, and must be there to be looked at.
+                if submit::needs_session(&action) && items.iter().any(creates) {
+                    settle(gateway, deliveries, std::mem::take(&mut items)).await?;
+                }
+                check(gateway, action).await
+            }
+            refusal => refusal,
+        };
+        items.push(Item { tag, read });
+    }
+    settle(gateway, deliveries, items).await
+}
+
+fn creates(item: &Item) -> bool {
+    item.read.as_ref().is_ok_and(|action| action.kind == ActionType::Create)
+}
+
+fn read(gateway: &Gateway, content: Content) -> Result<NewAction, String> {
+    match content {
         Content::Foreign(message) => {
             let fresh =
                 Ids { action_id: gateway.fresh_id(), session_id: gateway.fresh_id(), agent_id: gateway.fresh_id() };
-            match parse(&message.body, message.message_id.as_deref(), fresh) {
-                Ok(action) => check(gateway, action).await,
-                Err(problem) => refused(problem.code, reason_of(&problem)),
-            }
+            let parsed = parse(&message.body, message.message_id.as_deref(), fresh);
+            parsed.or_else(|problem| refused(problem.code, reason_of(&problem)))
         }
         Content::Action(_) => refused(Code::InvalidRequest, "the fleet publishes nothing to this queue".into()),
-    };
-    Item { tag, read }
+    }
 }
 
-/// What the gateway looks at beyond the ledger. While the store is away, the ledger will tell.
-async fn check(gateway: &Gateway, action: NewAction) -> Result<NewAction, String> {
-    match submit::check(gateway, &action).await {
-        Err(no) if no.0.code.status() < 500 => refused(no.0.code, reason_of(&no.0)),
-        _ => Ok(action),
+/// What the gateway looks at beyond the ledger. While the store is away, the message waits: the ledger alone
+/// would take what is not for its sender to say.
+async fn check(gateway: &Gateway, mut action: NewAction) -> Result<NewAction, String> {
+    let mut failures = 0;
+    loop {
+        match submit::check(gateway, &mut action).await {
+            Ok(()) => return Ok(action),
+            Err(no) if no.0.code == Code::Unavailable => {}
+            Err(no) => return refused(no.0.code, reason_of(&no.0)),
+        }
+        failures += 1;
+        pause(failures).await;
+        // Asked in silence: the refusal has told of the outage.
+        while gateway.leases.shard_count().await.is_err() {
+            failures += 1;
+            pause(failures).await;
+        }
     }
 }
 
@@ -108,13 +136,15 @@ fn refused(code: Code, reason: String) -> Result<NewAction, String> {
 /// Accepts, publishes, then acknowledges. `Err`: the channel is lost, and the rest comes again.
 async fn settle(gateway: &Gateway, deliveries: &mut dyn Deliveries, items: Vec<Item>) -> Result<(), Failure> {
     let actions: Vec<NewAction> = items.iter().filter_map(|item| item.read.as_ref().ok().cloned()).collect();
-    let begun = trace::begin();
+    let (begun, started) = (trace::begin(), Instant::now());
     let mut verdicts = accept(gateway, actions).await.into_iter();
+    let took = started.elapsed();
     for item in items {
         let reason = match item.read {
             Err(reason) => Some(reason),
             Ok(_) => match verdicts.next() {
                 Some(Ok(Verdict::Accepted(new))) => {
+                    metrics::histogram!(metric::ACCEPT_SECONDS).record(took.as_secs_f64());
                     submit::accepted_at(begun, &new.action, "");
                     submit::publish(gateway, new.action).await;
                     None

@@ -50,8 +50,8 @@ async fn try_submit(
     if let Some(kind) = body.get("type").and_then(Value::as_str).and_then(ActionType::parse) {
         caller.need(scope_of(kind))?;
     }
-    let new = action::parse(body, context(gateway, caller, idempotency_key(headers)?))?;
-    check(gateway, &new).await?;
+    let mut new = action::parse(body, context(gateway, caller, idempotency_key(headers)?))?;
+    check(gateway, &mut new).await?;
     // Spans of the client's own trace are found by this.
     let client = headers.get("traceparent").and_then(|value| value.to_str().ok()).unwrap_or_default();
     let body = accept(gateway, new, begun, client).await?;
@@ -187,17 +187,38 @@ pub fn with_remedy(code: Code, detail: &str) -> String {
     format!("{}. {remedy}", detail.trim_end_matches('.'))
 }
 
-/// What is refused before the ledger sees it.
-pub async fn check(gateway: &Gateway, new: &NewAction) -> Answer<()> {
+/// What is refused before the ledger sees it. Whether a field is the fleet's own depends on the session, so what has
+/// such fields is for the session it was checked against, and for no other that is created meanwhile.
+pub async fn check(gateway: &Gateway, new: &mut NewAction) -> Answer<()> {
     check_result(gateway, new).await?;
     if !matches!(new.kind, ActionType::Input | ActionType::Interrupt) {
         return Ok(());
     }
-    let Some(row) = target(gateway, new).await? else { return Ok(()) };
-    match objection(gateway, &row, new).await? {
-        Some((code, detail)) => Err(named(code, detail)),
-        None => Ok(()),
+    let Some(row) = target(gateway, new).await? else {
+        return if claim(new).is_some() { unknown(new) } else { Ok(()) };
+    };
+    if let Some((code, detail)) = objection(gateway, &row, new).await? {
+        return Err(named(code, detail));
     }
+    if new.session_id.is_none() && claim(new).is_some() {
+        new.session_id = Some(row.key.session_id);
+    }
+    Ok(())
+}
+
+/// Whether an action is checked against its session, which must be there by then.
+pub fn needs_session(new: &NewAction) -> bool {
+    new.kind == ActionType::ToolResult || claim(new).is_some()
+}
+
+/// The session may be on its way, and be one that such an action must not reach.
+fn unknown(new: &NewAction) -> Answer<()> {
+    let (code, detail) = match (&new.session_id, &new.agent_id) {
+        (None, Some(agent)) => (Code::AgentNotFound, format!("agent {agent} has no session; create one first")),
+        (Some(session), _) => (Code::SessionNotFound, format!("there is no session {session}; create it first")),
+        (None, None) => return Ok(()),
+    };
+    Err(named(code, with_remedy(code, &detail)))
 }
 
 /// The same for an action that the gateway itself makes of a request: it may say what no client may.
@@ -229,7 +250,7 @@ async fn objection_to_own(gateway: &Gateway, row: &SessionRow, new: &NewAction) 
 }
 
 /// What a person was asked is answered where the answer is bound to the arguments, and nowhere else.
-async fn check_result(gateway: &Gateway, new: &NewAction) -> Answer<()> {
+async fn check_result(gateway: &Gateway, new: &mut NewAction) -> Answer<()> {
     if new.kind != ActionType::ToolResult {
         return Ok(());
     }
@@ -242,8 +263,28 @@ async fn check_result(gateway: &Gateway, new: &NewAction) -> Answer<()> {
             );
             Err(Refused::new(Code::NoOpenOperation, detail))
         }
-        _ => Ok(()),
+        Some(_) => Ok(()),
+        None => check_early(gateway, new, &id).await,
     }
+}
+
+/// A result for what is not there yet is refused. Ids of operations can be told in advance, and a result that
+/// waits before a person is asked would be the answer when that comes to pass.
+async fn check_early(gateway: &Gateway, new: &mut NewAction, id: &OperationId) -> Answer<()> {
+    let Some(row) = target(gateway, new).await? else { return unknown(new) };
+    let takes_results = moniker::find(&row.spec.moniker).is_some_and(|moniker| moniker.takes_results());
+    // Of a session that has ended the ledger says so, and to a repeat what it said before.
+    if !takes_results
+        || row.head.status.is_final()
+        || gateway.ledger.action(&new.namespace, &new.action_id).await?.is_some()
+    {
+        new.session_id = Some(row.key.session_id);
+        return Ok(());
+    }
+    let session = &row.key.session_id;
+    let detail =
+        format!("No turn of {session} has begun {id}. GET /api/operations?state=pending lists what waits for results.");
+    Err(Refused::new(Code::NoOpenOperation, detail))
 }
 
 /// Input that the moniker would never take is refused here, where somebody reads the answer. All
@@ -259,17 +300,12 @@ fn object_to_input(row: &SessionRow, new: &NewAction) -> Option<(Code, String)> 
     Some((Code::InputNotTaken, detail))
 }
 
-/// Whose turn it is and who gets its result are said by the fleet's own inputs alone. The id of a turn may
-/// be chosen, but not one that has been used: its records are there already.
+/// The id of a turn may be chosen, but not one that has been used: its records are there already.
 async fn object_to_turn(gateway: &Gateway, row: &SessionRow, new: &NewAction) -> Answer<Option<(Code, String)>> {
     if !moniker::find(&row.spec.moniker).is_some_and(|moniker| moniker.talks()) {
         return Ok(None);
     }
     let payload = new.payload.to_value();
-    if let Some(name) = ["caller", "reply_to"].into_iter().find(|name| !payload[*name].is_null()) {
-        let detail = format!("payload.{name} is set by agents that call others; leave it out.");
-        return Ok(Some((Code::InvalidRequest, detail)));
-    }
     let Ok(id) = TurnId::parse(payload["turn_id"].as_str().unwrap_or(new.action_id.as_str())) else { return Ok(None) };
     let Some(turn) = gateway.conversations.turn(&new.namespace, &id).await? else { return Ok(None) };
     let is_repeat = gateway.ledger.action(&new.namespace, &new.action_id).await?.is_some();
@@ -283,15 +319,23 @@ async fn object_to_turn(gateway: &Gateway, row: &SessionRow, new: &NewAction) ->
     Ok(Some((Code::InvalidRequest, detail)))
 }
 
-/// What only the fleet's own guidance says is not for clients to say: whose turn begins, and what was used.
 fn object_to_claims(row: &SessionRow, new: &NewAction) -> Option<(Code, String)> {
     let talks = moniker::find(&row.spec.moniker).is_some_and(|moniker| moniker.talks());
-    if new.kind != ActionType::Interrupt || !talks {
-        return None;
-    }
+    let field = if talks { claim(new)? } else { return None };
+    Some((Code::InvalidRequest, format!("{field} is set by the fleet itself; leave it out.")))
+}
+
+/// What only the fleet says to sessions that converse: whose turn begins, who gets its result, and what was used.
+/// To other sessions it may mean anything.
+pub fn claim(new: &NewAction) -> Option<String> {
     let payload = new.payload.to_value();
-    let name = converse::OWN_FIELDS.into_iter().find(|name| !payload["guidance"][*name].is_null())?;
-    Some((Code::InvalidRequest, format!("payload.guidance.{name} is set by the fleet itself; leave it out.")))
+    let (place, said, names) = match new.kind {
+        ActionType::Input => ("payload", &payload, converse::CALL_FIELDS),
+        ActionType::Interrupt => ("payload.guidance", &payload["guidance"], converse::OWN_FIELDS),
+        _ => return None,
+    };
+    let name = names.into_iter().find(|name| !said[*name].is_null())?;
+    Some(format!("{place}.{name}"))
 }
 
 /// Guidance waits in the control lane, one a step. More of it than an owner holds in memory would

@@ -14,7 +14,9 @@ use schemas::conversation::{Busy, Message, Participant, PostAnswer, TurnStatus};
 use schemas::id::{ConversationId, MessageId, SessionKey};
 use schemas::problem::{Code, Problem};
 use schemas::session::SessionStatus;
+use schemas::telemetry::metric;
 use serde_json::Value;
+use tokio::time::Instant;
 
 use crate::answer::{Answer, Refused};
 use crate::api::conversations;
@@ -138,7 +140,7 @@ async fn is_busy(gateway: &Gateway, post: &NewPost, key: &SessionKey) -> Answer<
 }
 
 async fn write(gateway: &Gateway, post: NewPost, deliveries: Vec<Delivery>) -> Answer<PostAnswer> {
-    let begun = trace::begin();
+    let (begun, started) = (trace::begin(), Instant::now());
     let (conversation_id, message_id) = (post.conversation_id.clone(), post.message.message_id.clone());
     let whole = Post {
         namespace: post.namespace.clone(),
@@ -150,6 +152,7 @@ async fn write(gateway: &Gateway, post: NewPost, deliveries: Vec<Delivery>) -> A
         Posted::Done { offset, verdicts } => (offset, verdicts),
         other => return Err(not_posted(&conversation_id, &message_id, &other)),
     };
+    metrics::histogram!(metric::ACCEPT_SECONDS).record(started.elapsed().as_secs_f64());
     let mut verdicts = verdicts.into_iter();
     let mut responders = Vec::with_capacity(deliveries.len());
     for delivery in &deliveries {

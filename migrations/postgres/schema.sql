@@ -32,7 +32,7 @@ TABLE blobs
   content text NOT NULL
   created_at_ms bigint NOT NULL
   PRIMARY KEY (namespace, blob_id)
-TABLE conversation_log
+TABLE conversation_log WITH (autovacuum_vacuum_scale_factor=0.05)
   namespace text COLLATE "C" NOT NULL
   conversation_id text COLLATE "C" NOT NULL
   log_offset bigint NOT NULL
@@ -84,8 +84,10 @@ TABLE conversations WITH (fillfactor=80, autovacuum_vacuum_scale_factor=0.05)
   body text NOT NULL
   unarchived_from bigint
   archived_upto bigint NOT NULL DEFAULT 0
+  light_upto bigint NOT NULL DEFAULT 0
   CHECK ((last_offset >= 0))
   PRIMARY KEY (namespace, conversation_id)
+  CREATE INDEX conversations_heavy ON conversations USING btree (namespace, conversation_id) WHERE (light_upto < archived_upto)
   CREATE INDEX conversations_listed ON conversations USING btree (namespace, created_at_ms DESC, conversation_id DESC) WHERE (visibility = 'listed'::text)
   CREATE INDEX conversations_newest ON conversations USING btree (namespace, created_at_ms DESC, conversation_id DESC)
   CREATE INDEX conversations_of_subject ON conversations USING btree (namespace, subject_id, created_at_ms DESC, conversation_id DESC) WHERE (subject_id IS NOT NULL)

@@ -79,7 +79,7 @@ CREATE TABLE conversations (
     created_by      TEXT    NOT NULL,
     subject_id      TEXT,
     last_offset     INTEGER NOT NULL CHECK (last_offset >= 0),
-    body            TEXT    NOT NULL, unarchived_from INTEGER, archived_upto INTEGER NOT NULL DEFAULT 0,
+    body            TEXT    NOT NULL, unarchived_from INTEGER, archived_upto INTEGER NOT NULL DEFAULT 0, light_upto INTEGER NOT NULL DEFAULT 0,
     PRIMARY KEY (namespace, conversation_id)
 ) STRICT;
 
@@ -277,6 +277,9 @@ CREATE INDEX agents_due ON operations (until_ms, namespace, operation_id)
 
 CREATE INDEX approvals_due ON operations (until_ms, namespace, operation_id)
     WHERE kind = 'approval' AND state = 'pending';
+
+CREATE UNIQUE INDEX conversations_heavy ON conversations (namespace, conversation_id)
+    WHERE light_upto < archived_upto;
 
 CREATE INDEX conversations_listed ON conversations (namespace, created_at_ms DESC, conversation_id DESC)
     WHERE visibility = 'listed';

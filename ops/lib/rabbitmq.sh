@@ -2,9 +2,25 @@
 # `ops/services`, not run.
 
 rabbitmq_ports=(AMQP_PORT AMQPS_PORT RABBITMQ_DIST_PORT RABBITMQ_EPMD_PORT)
-rabbitmq_bin=/usr/lib/rabbitmq/bin
+
+# Whose programs run in $dir: the system's, or those of a tree that `ops/rabbitmq4` has unpacked, with an
+# Erlang of their own. A directory keeps to what it began with: data of one version is nothing to another.
+rabbitmq_choose() {
+    local began
+    rabbitmq_tree="${FLEET_RABBITMQ:-}"
+    if exists rabbitmq; then
+        began="$(setting RABBITMQ_TREE)"
+        [ -z "$rabbitmq_tree" ] || [ "$rabbitmq_tree" = "$began" ] ||
+            die "$dir began with ${began:-the RabbitMQ of the system}, and FLEET_RABBITMQ names another one; choose another directory"
+        rabbitmq_tree="$began"
+    fi
+    rabbitmq_bin="$rabbitmq_tree/usr/lib/rabbitmq/bin"
+    rabbitmq_path="$rabbitmq_bin${rabbitmq_tree:+:$rabbitmq_tree/usr/lib/erlang/bin}:/usr/local/bin:/usr/bin:/bin"
+}
 
 rabbitmq_install() {
+    [ -z "$rabbitmq_tree" ] || [ -x "$rabbitmq_bin/rabbitmq-server" ] ||
+        die "there is no RabbitMQ in $rabbitmq_tree; FLEET_RABBITMQ takes the directory that \`ops/rabbitmq4\` prints"
     # Not the wrappers in /usr/sbin: they know one node a machine.
     PATH="$rabbitmq_bin:$PATH"
     install_quietly rabbitmq-server rabbitmq-server
@@ -15,6 +31,7 @@ rabbitmq_user() { server_user rabbitmq; }
 
 rabbitmq_prepare() {
     local user="$1" home="$dir/rabbitmq" file
+    [ -z "$rabbitmq_tree" ] || set_setting RABBITMQ_TREE "$rabbitmq_tree"
     setting AMQP_PASSWORD >/dev/null || set_setting AMQP_PASSWORD "$(random_word)"
     # Written at each start: the port may be another one than last time.
     (
@@ -49,7 +66,7 @@ rabbitmq_prepare() {
 # The environment of the node and of its tools: nothing of the caller's, nothing of the system's.
 rabbitmq_environment() {
     local home="$dir/rabbitmq"
-    printf '%s\n' "PATH=$rabbitmq_bin:/usr/local/bin:/usr/bin:/bin" LC_ALL=C.UTF-8 "HOME=$home" \
+    printf '%s\n' "PATH=$rabbitmq_path" LC_ALL=C.UTF-8 "HOME=$home" \
         RABBITMQ_NODENAME=stepfleet@localhost \
         "RABBITMQ_CONF_ENV_FILE=$home/none" \
         "RABBITMQ_CONFIG_FILE=$home/rabbitmq.conf" \

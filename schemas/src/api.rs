@@ -56,6 +56,8 @@ pub struct StepView {
     pub agent_id: AgentId,
     pub session_id: Option<SessionId>,
     pub conversation_id: Option<ConversationId>,
+    /// The turn that it was about, if it is one of a conversation and was about one turn.
+    pub turn_id: Option<TurnId>,
     pub iteration: u64,
     pub step_token: StepToken,
     pub next_step_token: StepToken,
@@ -127,7 +129,7 @@ pub struct WhyBody {
     pub cause: Cause,
     /// One sentence.
     pub summary: String,
-    /// From the session outward: what waits for what.
+    /// From the session outward, to the last session that it waits for: what waits for what.
     pub chain: Vec<WhyLink>,
     pub remedy: Option<String>,
 }
@@ -138,6 +140,9 @@ pub struct WhyLink {
     pub detail: String,
     pub since: Option<String>,
     pub until: Option<String>,
+    /// Of whose standing it is a part, if not of the session's that was asked about: of one that it waits for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session_id: Option<SessionId>,
 }
 
 /// An agent that is defined, or has sessions, or both.

@@ -308,6 +308,17 @@ pub const RECORDS_PAGE: usize = 500;
 /// Bodies of those: as values, they take several times as much memory as their texts.
 pub const RECORDS_ARCHIVED_BYTES_MAX: usize = 16 << 20;
 pub const RECORDS_PAGE_BYTES_MAX: usize = 4 << 20;
+/// What models and tools made of a turn stays whole in SQL for a day: turns in work, and those that follow each other,
+/// need no look at the archive. After that it alone has the bodies.
+pub const RECORDS_WHOLE_MS: u64 = 24 * 3_600 * 1_000;
+/// Bodies up to this size stay for good: the rest of their rows is larger.
+pub const RECORD_LIGHT_BYTES_MIN: usize = 256;
+/// Records that one transaction takes the bodies of, and how often such records are looked for.
+pub const RECORDS_LIGHTENED_MAX: usize = 1_000;
+pub const RECORDS_LIGHTEN_INTERVAL_MS: u64 = 60_000;
+/// Whoever becomes archivist looks for the first ones after this time: a deploy is over by then, and with it the
+/// releases that do not look for bodies in the archive.
+pub const RECORDS_LIGHTEN_AFTER_MS: u64 = 600_000;
 /// How often memories and records are: each time is a commit, and a part more that searches look at until
 /// upkeep.
 pub const MEMORY_MOVE_INTERVAL_MS: u64 = 2_000;

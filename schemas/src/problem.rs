@@ -37,8 +37,9 @@ pub struct Problem {
     pub action_id: Option<String>,
 }
 
+// A text is a token here, not a literal: `ToSchema` does not see literals that a macro has parsed.
 macro_rules! codes {
-    ($($name:ident = $text:literal, $status:literal, $title:literal;)*) => {
+    ($($name:ident = $text:tt, $status:literal, $title:literal;)*) => {
         /// Stable codes of refusals and failures.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
         pub enum Code {

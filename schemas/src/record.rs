@@ -5,7 +5,7 @@ use utoipa::ToSchema;
 
 use crate::event::EventRecord;
 use crate::frame::StepToken;
-use crate::id::{AgentId, ConversationId, SessionKey, Shard};
+use crate::id::{AgentId, ConversationId, SessionKey, Shard, TurnId};
 use crate::json::Json;
 use crate::session::Head;
 
@@ -38,6 +38,9 @@ pub struct StepRecord {
     /// Position among the events of its session.
     pub offset: u64,
     pub created_at_ms: i64,
+    /// The turn that it was about, if it is one of a conversation and was about one turn.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub turn_id: Option<TurnId>,
     pub step_token: StepToken,
     pub next_step_token: StepToken,
     pub status: StepStatus,

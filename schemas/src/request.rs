@@ -29,7 +29,7 @@ pub struct ActionBody {
     pub metadata: Option<Map<String, Value>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub urgency: Option<Urgency>,
-    /// Who acts; the name of the token unless given.
+    /// Who acts; the name of the token unless given. Not as whom the fleet itself acts (`session:…`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub actor: Option<String>,
 }

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::frame::StepToken;
-use crate::id::{AgentId, ConversationId, Epoch, SessionId, SessionKey, Shard};
+use crate::id::{AgentId, ConversationId, Epoch, SessionId, SessionKey, Shard, TurnId};
 use crate::json::Json;
 
 /// Status machine of SPEC 2.3.
@@ -82,6 +82,8 @@ pub struct NewSession {
     pub spec: SessionSpec,
     /// The state that the first step is given.
     pub state: Json,
+    /// The turn whose agent brings it into its conversation.
+    pub added_by_turn_id: Option<TurnId>,
 }
 
 /// Why a session is not stepping right now (invariant L1). Exactly one holds at any time.

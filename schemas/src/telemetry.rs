@@ -34,5 +34,6 @@ pub mod metric {
     pub const SESSIONS_WITHOUT_CAUSE: &str = "stepfleet_sessions_without_cause";
     pub const SESSIONS_OVERDUE: &str = "stepfleet_sessions_overdue";
     pub const SESSIONS_HEALED: &str = "stepfleet_sessions_healed_total";
+    pub const OPERATIONS_WITHOUT_EXECUTOR: &str = "stepfleet_operations_without_executor";
     pub const INVARIANT_BROKEN: &str = "stepfleet_invariant_broken_total";
 }

@@ -1,4 +1,5 @@
-//! `GET /api/shards`, `GET /api/workers`, `POST /api/workers/{id}/drain`.
+//! `GET /api/shards`, `GET /api/workers`, `POST /api/workers/{id}/drain`. A worker runs sessions of all namespaces,
+//! so draining one needs an admin's token.
 
 use std::collections::HashMap;
 
@@ -19,7 +20,7 @@ use crate::gateway::Gateway;
 use crate::routes::Route;
 
 /// A worker without a heartbeat for this long is gone.
-const WORKER_AGE_MS: i64 = 3 * LEASE_MS as i64;
+pub const WORKER_AGE_MS: i64 = 3 * LEASE_MS as i64;
 
 pub fn routes() -> Vec<Route> {
     vec![
@@ -30,7 +31,7 @@ pub fn routes() -> Vec<Route> {
             .summary("Live workers and the shards they own.")
             .answers(200, "[WorkerView]"),
         Route::post("/api/workers/{id}/drain", post(drain))
-            .scope(Scope::Operate)
+            .scope(Scope::Admin)
             .summary("Ask a worker to hand back its shards and take no more.")
             .answers(202, "DrainBody")
             .refuses(&[Code::InvalidRequest, Code::NotFound]),

@@ -1,16 +1,14 @@
 //! `GET /api/sessions`, `GET /api/sessions/{id}`, `GET /api/sessions/{id}/why`.
 
+mod why;
+
 use axum::Json;
 use axum::extract::State;
 use axum::routing::get;
 use domain::action::bulk::read_status;
-use domain::failure::Failure;
-use domain::ports::{OperationQuery, Pending, SessionQuery};
-use domain::why::{self, Facts, ShardFacts};
-use domain::{moniker, read};
-use schemas::action::Lane;
-use schemas::api::{SessionDetail, SessionFilter, SessionPage, WhyBody};
-use schemas::conversation::{Operation, OperationState};
+use domain::ports::SessionQuery;
+use domain::read;
+use schemas::api::{SessionDetail, SessionFilter, SessionPage};
 use schemas::id::{AgentId, Namespace, SessionId, SessionKey};
 use schemas::json::Json as Text;
 use schemas::limits::PAGE_DEFAULT;
@@ -27,9 +25,6 @@ use crate::views::session_view;
 
 pub const PAGE_PARAMS: &[(&str, &str)] =
     &[("limit", "Rows of a page, 1 to 1000; 100 if absent"), ("cursor", "next_cursor of the page before")];
-
-/// Pending actions that `why` looks at, per lane.
-const WHY_ACTIONS: usize = 50;
 
 pub fn routes() -> Vec<Route> {
     vec![
@@ -49,8 +44,8 @@ pub fn routes() -> Vec<Route> {
             .summary("One session, with its settings and its newest committed state.")
             .answers(200, "SessionDetail")
             .refuses(&[Code::InvalidRequest, Code::SessionNotFound]),
-        Route::get("/api/sessions/{id}/why", get(why))
-            .summary("Why the session stands as it does: the chain of causes, and the remedy.")
+        Route::get("/api/sessions/{id}/why", get(why::why))
+            .summary("Why the session stands as it does: the chain of causes, down to the last session that it waits for, and the remedy.")
             .answers(200, "WhyBody")
             .refuses(&[Code::InvalidRequest, Code::SessionNotFound]),
     ]
@@ -137,55 +132,4 @@ async fn one(
         result: snapshot.and_then(|snapshot| snapshot.result),
         pending_actions: pending_actions?,
     }))
-}
-
-/// What turns of the session wait for, oldest first.
-async fn open_operations(gateway: &Gateway, row: &SessionRow) -> Result<Vec<Operation>, Failure> {
-    let Some(conversation) = &row.spec.conversation_id else { return Ok(Vec::new()) };
-    let of = |state| OperationQuery {
-        namespace: row.key.namespace.clone(),
-        conversation_id: Some(conversation.clone()),
-        turn_id: None,
-        kind: None,
-        state: Some(state),
-        after: None,
-        limit: WHY_ACTIONS,
-    };
-    let (pending, running) = (of(OperationState::Pending), of(OperationState::Running));
-    let (pending, running) =
-        tokio::try_join!(gateway.operations.operations(&pending), gateway.operations.operations(&running))?;
-    let all = pending.into_iter().chain(running).map(|row| row.operation);
-    let mut own: Vec<Operation> = all.filter(|one| one.session_id == row.key.session_id).collect();
-    own.sort_by(|one, other| (one.created_at_ms, &one.operation_id).cmp(&(other.created_at_ms, &other.operation_id)));
-    Ok(own)
-}
-
-async fn why(State(gateway): State<Gateway>, caller: Caller, PathId(id): PathId<SessionId>) -> Answer<Json<WhyBody>> {
-    let row = row(&gateway, &caller.namespace, id).await?;
-    let (control, work, pending, effects, operations, shards) = tokio::join!(
-        gateway.ledger.pending(&row.key, Lane::Control, 0, WHY_ACTIONS),
-        gateway.ledger.pending(&row.key, Lane::Work, 0, WHY_ACTIONS),
-        gateway.ledger.pending_count(&row.key),
-        gateway.journal.open_effects(&row.key),
-        open_operations(&gateway, &row),
-        gateway.leases.shards(),
-    );
-    let Pending { actions: control, .. } = control?;
-    let Pending { actions: work, .. } = work?;
-    let shard = shards?.into_iter().find(|info| info.shard == row.shard);
-    let body = why::explain(&Facts {
-        row: &row,
-        control: &control,
-        work: &work,
-        pending: pending?,
-        effects: &effects?,
-        operations: &operations?,
-        shard: shard.map(|info| ShardFacts {
-            owner: info.owner.map(|worker| worker.to_string()),
-            lease_ms_left: info.lease_ms_left,
-        }),
-        takes_input: moniker::find(&row.spec.moniker).is_some_and(|moniker| moniker.takes_input()),
-        now_ms: gateway.clock.now_ms(),
-    });
-    Ok(Json(body))
 }

@@ -35,7 +35,7 @@ pub fn routes() -> Vec<Route> {
                 ("since", "Steps committed at or after this time (RFC 3339)"),
                 ("status", "ok, error or info"),
                 ("order", "asc or desc, by iteration; asc if absent, desc with latest"),
-                ("latest", "The newest steps: how many, or true for 20"),
+                ("latest", "The newest steps: at most how many, or true for 20 or what limit says"),
                 ("offset", "Rows to skip, at most 10000; a cursor is quicker and steadier"),
                 ("limit", "Rows of a page, 1 to 1000; 100 if absent"),
                 ("cursor", "next_cursor of the page before"),
@@ -78,7 +78,7 @@ fn read_query(namespace: &Namespace, params: &mut Params) -> Option<Asked> {
     if session.is_none() && agent.is_none() {
         params.problem("session_id", "is missing; name a session_id or an agent_id");
     }
-    let latest = params.read("latest", read_latest).flatten();
+    let latest = params.read("latest", read_latest);
     let order = params.read("order", read_order);
     let after_iteration = params.whole("after_iteration", 0, ITERATION_MAX);
     let min_iteration = params.whole("min_iteration", 0, ITERATION_MAX);
@@ -91,10 +91,16 @@ fn read_query(namespace: &Namespace, params: &mut Params) -> Option<Asked> {
         params.problem("offset", "cannot be combined with cursor; send one of them");
     }
     let limit = params.limit(match (latest, after_iteration) {
-        (Some(count), _) => count,
-        (None, Some(_)) => PAGE_SINCE_DEFAULT,
-        (None, None) => PAGE_DEFAULT,
+        (Some(Latest::Page), _) => PAGE_LATEST_DEFAULT,
+        (Some(Latest::Count(count)), _) => count,
+        (_, Some(_)) => PAGE_SINCE_DEFAULT,
+        (_, None) => PAGE_DEFAULT,
     });
+    let limit = match latest {
+        Some(Latest::Count(count)) => limit.min(count),
+        _ => limit,
+    };
+    let is_latest = matches!(latest, Some(Latest::Page | Latest::Count(_)));
     let of = match (session, &agent) {
         (Some(session), _) => StepsOf::Session(SessionKey::new(namespace.clone(), session)),
         (None, Some(agent)) => StepsOf::Agent(namespace.clone(), agent.clone()),
@@ -108,12 +114,12 @@ fn read_query(namespace: &Namespace, params: &mut Params) -> Option<Asked> {
         since_ms,
         status,
         descending: order == Some(Order::Descending),
-        latest: latest.is_some(),
+        latest: is_latest,
         cursor,
         offset: offset.unwrap_or(0) as usize,
         limit,
     };
-    Some(Asked { query, agent, turned: latest.is_some() && order == Some(Order::Ascending) })
+    Some(Asked { query, agent, turned: is_latest && order == Some(Order::Ascending) })
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -122,13 +128,22 @@ pub enum Order {
     Descending,
 }
 
-fn read_latest(text: &str) -> Result<Option<usize>, String> {
+/// Whether the newest steps are asked for, and how many of them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Latest {
+    No,
+    /// As many as a page has.
+    Page,
+    Count(usize),
+}
+
+fn read_latest(text: &str) -> Result<Latest, String> {
     match text {
-        "true" => Ok(Some(PAGE_LATEST_DEFAULT)),
-        "false" => Ok(None),
+        "true" => Ok(Latest::Page),
+        "false" => Ok(Latest::No),
         number => {
             let count = number.parse().ok().filter(|count| (1..=PAGE_MAX).contains(count));
-            count.map(Some).ok_or_else(|| format!("must be true, or how many: 1 to {PAGE_MAX}"))
+            count.map(Latest::Count).ok_or_else(|| format!("must be true, or how many: 1 to {PAGE_MAX}"))
         }
     }
 }

@@ -107,14 +107,13 @@ fn expected() -> BTreeMap<(&'static str, &'static str), Option<Scope>> {
         "/api/agents/{agent_id}/pause",
         "/api/agents/{agent_id}/resume",
         "/api/agents/{agent_id}/destroy",
-        "/api/workers/{id}/drain",
     ] {
         expected.insert(("POST", path), Some(Scope::Operate));
     }
     for path in ["/api/dead", "/api/dead/{id}"] {
         expected.insert(("GET", path), Some(Scope::Admin));
     }
-    for path in ["/api/dead/{id}/redrive", "/api/dead/{id}/drop"] {
+    for path in ["/api/dead/{id}/redrive", "/api/dead/{id}/drop", "/api/workers/{id}/drain"] {
         expected.insert(("POST", path), Some(Scope::Admin));
     }
     for paths in DEFINITIONS {

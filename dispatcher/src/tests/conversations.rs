@@ -169,6 +169,52 @@ async fn participants_join_and_leave() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_seat_that_is_gone_starts_no_session() {
+    let world = World::new().await;
+    world.converse("c1", &["a1"]).await;
+    let path = "/api/conversations/c1/participants";
+    let seat = json!({"agent_id": "a2", "moniker": "echo", "participant_id": "p-a2"});
+    assert_eq!(world.post(path, seat.clone()).await.status, StatusCode::CREATED);
+    assert_eq!(world.delete(&format!("{path}/p-a2")).await.status, StatusCode::OK);
+    let again = world.post(path, seat).await;
+    assert_eq!((again.status, &again.json()["joined"]), (StatusCode::OK, &json!(false)), "{}", again.text);
+    assert!(again.json()["participant"]["left_at"].is_string() && again.json().get("started").is_none());
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_comes_and_goes_is_in_the_transcript_once() {
+    let world = World::new().await;
+    world.converse("c1", &["a1"]).await;
+    let path = "/api/conversations/c1/participants";
+    let agent = json!({"agent_id": "a2", "moniker": "echo", "participant_id": "p-a2", "role": "observer"});
+    let mut seat = Value::Null;
+    for _ in 0..2 {
+        assert!(world.post(path, agent.clone()).await.status.is_success());
+        seat = world.post(path, json!({"user_id": "ben"})).await.json()["participant"]["participant_id"].clone();
+    }
+    assert!(matches!(world.live.told().last(), Some((told, News::Logged)) if told.conversation_id.as_str() == "c1"));
+    for id in ["p-a2", "p-a2", seat.as_str().unwrap(), seat.as_str().unwrap()] {
+        assert_eq!(world.delete(&format!("{path}/{id}")).await.status, StatusCode::OK);
+    }
+    let back = world.post(path, json!({"user_id": "ben"})).await;
+    assert_eq!((back.status, &back.json()["joined"]), (StatusCode::CREATED, &json!(true)), "who left may come back");
+    let sessions = world.store.all_sessions().len();
+    let thief = json!({"agent_id": "a3", "moniker": "echo", "participant_id": "p-a2"});
+    assert_eq!(world.post(path, thief).await.refusal().1, ["participant_id"]);
+    assert_eq!(world.store.all_sessions().len(), sessions, "nobody comes in by a seat of somebody else's");
+    let log = world.get("/api/conversations/c1/messages?include=all").await.json();
+    let of = |row: &Value| {
+        let who = &row["data"]["participant"];
+        let who = who["user_id"].as_str().or_else(|| who["agent_id"].as_str())?;
+        Some(format!("{who} {}", row["text"].as_str()?.strip_prefix("participant_")?))
+    };
+    let told: Vec<String> = log["items"].as_array().unwrap().iter().filter_map(of).collect();
+    assert_eq!(told, ["a2 joined", "ben joined", "a2 left", "ben left", "ben joined"]);
+    let said = world.get("/api/conversations/c1/messages").await.json();
+    assert_eq!(said["items"], json!([]), "nobody said it");
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_session_joins_where_it_belongs_only() {
     let world = World::new().await;
     let path = "/api/conversations/c1/participants";

@@ -339,6 +339,62 @@ async fn states_are_told_when_they_change_and_the_end_waits_for_turns() {
     assert_eq!(rest[2].data["cursor"], json!(rest[0].id));
 }
 
+/// Id and status of the turns that the next frames tell of, by id.
+async fn told(client: &mut Client, count: usize) -> Vec<(String, String)> {
+    let mut seen = Vec::new();
+    while seen.len() < count {
+        let frame = client.until("turn").await.pop().unwrap();
+        let text = |field: &str| frame.data["turn"][field].as_str().unwrap().to_owned();
+        seen.push((text("turn_id"), text("status")));
+    }
+    seen.sort();
+    seen
+}
+
+/// Turns `{name}{n}` of these numbers, by age, all active or all done.
+fn turns(session: &str, name: &str, numbers: std::ops::Range<i64>, is_active: bool) -> Vec<Turn> {
+    let one = |n: i64| {
+        let whole = if is_active { turn("t1", session, "m1") } else { done(session) };
+        Turn { turn_id: TurnId::parse(&format!("{name}{n}")).unwrap(), created_at_ms: 1_000 + n, ..whole }
+    };
+    numbers.map(one).collect()
+}
+
+/// More than one look tells of: the others are read one by one.
+#[tokio::test(start_paused = true)]
+async fn whoever_was_told_that_turns_began_is_told_that_all_of_them_ended() {
+    let world = World::new().await;
+    let session = world.converse("c1", &["a1"]).await.remove(0);
+    let mut client = Client::open(&world, "").await;
+    world.speak(&session, Talk { turns: turns(&session, "t", 0..40, true), ..Talk::default() }).await;
+    let began = told(&mut client, 40).await;
+    assert!(began.iter().all(|(_, status)| status == "active"), "{began:?}");
+    // They end between two looks, and others that are younger begin and end with them.
+    let log = (40..60).map(|n| said(&format!("m{n}"), &format!("u{n}"), "a1", &session, "hi")).collect();
+    let ended = [turns(&session, "t", 0..40, false), turns(&session, "u", 40..60, false)].concat();
+    world.speak(&session, Talk { log, turns: ended.clone(), ..Talk::default() }).await;
+    let mut expected: Vec<_> = ended.iter().map(|turn| (turn.turn_id.to_string(), "completed".to_owned())).collect();
+    expected.sort();
+    assert_eq!(told(&mut client, 60).await, expected);
+    world.patch("/api/conversations/c1", json!({"status": "completed"})).await;
+    assert!(!names(&client.rest().await).contains(&"turn"), "each is told once");
+}
+
+/// The log has all that they said; that they ended is told of the youngest.
+#[tokio::test(start_paused = true)]
+async fn of_turns_that_ended_long_ago_the_youngest_are_told() {
+    let world = World::new().await;
+    let session = world.converse("c1", &["a1"]).await.remove(0);
+    let log = (0..40).map(|n| said(&format!("m{n}"), &format!("t{n}"), "a1", &session, "hi")).collect();
+    world.speak(&session, Talk { log, turns: turns(&session, "t", 0..40, false), ..Talk::default() }).await;
+    world.patch("/api/conversations/c1", json!({"status": "completed"})).await;
+    let frames = Client::open(&world, "").await.rest().await;
+    let of = |name: &str| frames.iter().filter(|frame| frame.event == name).collect::<Vec<_>>();
+    assert_eq!(of("message").len(), 40);
+    let ids: Vec<&str> = of("turn").iter().map(|frame| frame.data["turn"]["turn_id"].as_str().unwrap()).collect();
+    assert_eq!(ids, (8..40).map(|n| format!("t{n}")).collect::<Vec<_>>());
+}
+
 #[tokio::test(start_paused = true)]
 async fn wrong_cursors_and_too_many_streams_are_refused() {
     let config = crate::Config { streams_max: 1, ..crate::Config::default() };

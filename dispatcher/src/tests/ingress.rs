@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use domain::ports::{DeadLetter, DeadLetters, Ledger};
+use schemas::conversation::{OperationKind, Talk};
 use schemas::id::{ActionId, Namespace};
 use schemas::limits::ACTION_BYTES_MAX;
 use schemas::topology::QUEUE_INGRESS;
@@ -12,6 +13,8 @@ use testkit::dice::Dice;
 use testkit::fake::{FaultyQueue, QueueFaults};
 use testkit::unreliable::{FaultRates, Faults, Port, Trace, Unreliable};
 
+use super::operations::operation;
+use super::turns::turn;
 use super::world::World;
 
 fn put(queue: &FaultyQueue, body: &Value) {
@@ -58,6 +61,38 @@ async fn what_cannot_be_accepted_is_buried_with_the_reason() {
     // A refusal that the ledger recorded is buried too: nobody was there to hear it.
     let recorded = ActionId::parse("i0").unwrap();
     assert!(world.store.action(&Namespace::default_ns(), &recorded).await.unwrap().unwrap().processed);
+}
+
+/// Both are there at once, so they are one batch.
+#[tokio::test(start_paused = true)]
+async fn what_only_the_fleet_says_is_refused_behind_its_create_too() {
+    let world = World::new().await;
+    for (session, moniker) in [("e1", "echo"), ("t1", "converse")] {
+        put(&world.queue, &json!({"type": "create", "session_id": session, "payload": {"moniker": moniker}}));
+    }
+    for session in ["t1", "e1"] {
+        let mut called = input(&format!("i-{session}"), session, "hi");
+        called["payload"]["caller"] = json!({"type": "user", "user_id": "ben"});
+        put(&world.queue, &called);
+    }
+    world.until(|| world.queue.acknowledged(QUEUE_INGRESS) == 3).await;
+    assert_eq!(world.queue.published().len(), 3, "to others it may mean anything");
+    let reasons: Vec<String> = letters(&world).await.into_iter().map(|letter| letter.reason).collect();
+    assert!(matches!(&reasons[..], [reason] if reason.contains("payload.caller")), "{reasons:?}");
+}
+
+/// All are there at once, and what an operation will be called can be told in advance.
+#[tokio::test(start_paused = true)]
+async fn no_result_comes_along_with_the_create_of_its_session() {
+    let world = World::new().await;
+    put(&world.queue, &json!({"type": "create", "session_id": "t1", "payload": {"moniker": "converse"}}));
+    put(&world.queue, &input("i1", "t1", "hi"));
+    let yes = json!({"operation_id": "i1.1.0", "result": {"approved": true}});
+    put(&world.queue, &json!({"type": "tool_result", "session_id": "t1", "payload": yes}));
+    put(&world.queue, &input("i2", "t1", "and then"));
+    world.until(|| world.queue.acknowledged(QUEUE_INGRESS) == 3).await;
+    let reasons: Vec<String> = letters(&world).await.into_iter().map(|letter| letter.reason).collect();
+    assert!(matches!(&reasons[..], [reason] if reason.contains("i1.1.0")), "{reasons:?}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -120,4 +155,34 @@ async fn nothing_is_acknowledged_before_the_ledger_has_it() {
     tokio::time::sleep(Duration::from_secs(15)).await;
     world.until(|| world.queue.acknowledged(QUEUE_INGRESS) == MESSAGES).await;
     assert_eq!(world.store.all_actions().len() as u64, 1 + MESSAGES);
+}
+
+/// The ledger would take a result as the answer of the person who was asked; the gateway knows better, and
+/// waits until it can look.
+#[tokio::test(start_paused = true)]
+async fn no_outage_lets_a_message_answer_for_a_person() {
+    let faults = Faults::none("gateway");
+    let for_operations = faults.clone();
+    let world = World::with(move |deps| {
+        let operations = Arc::new(Unreliable::new(deps.operations.clone(), for_operations));
+        crate::Deps { operations, ..deps }
+    })
+    .await;
+    let session = world.converse("c1", &["a1"]).await.remove(0);
+    let operations = vec![operation("o1", &session, OperationKind::Approval)];
+    world.speak(&session, Talk { turns: vec![turn("t1", &session, "m1")], operations, ..Talk::default() }).await;
+    faults.outage(&[Port::Operations], Duration::from_secs(10));
+    let yes = json!({"type": "tool_result", "action_id": "yes", "payload": {"operation_id": "o1", "result": true}});
+    put(&world.queue, &yes);
+    put(&world.queue, &input("i1", &session, "hi"));
+    tokio::time::sleep(Duration::from_secs(5)).await;
+    assert!(letters(&world).await.is_empty() && world.queue.acknowledged(QUEUE_INGRESS) == 0, "it cannot be looked at");
+    tokio::time::sleep(Duration::from_secs(15)).await;
+    let reasons: Vec<String> = letters(&world).await.into_iter().map(|letter| letter.reason).collect();
+    assert!(matches!(&reasons[..], [reason] if reason.contains("waits for a person")), "{reasons:?}");
+    let found = async |id: &str| {
+        world.store.action(&Namespace::default_ns(), &ActionId::parse(id).unwrap()).await.unwrap().is_some()
+    };
+    assert_eq!((found("yes").await, found("i1").await), (false, true), "and what came after it was taken");
+    assert_eq!(world.get("/api/operations/o1").await.json()["state"], "pending");
 }

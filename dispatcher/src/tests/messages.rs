@@ -147,9 +147,40 @@ async fn what_only_the_fleet_says_is_refused_from_clients() {
         let refused = world.post(path, json!({ "guidance": guidance })).await;
         assert_eq!((refused.status.as_u16(), refused.problem().as_str()), (400, "invalid_request"), "{}", refused.text);
     }
+    for field in ["caller", "reply_to"] {
+        let refused = world.post("/api/sessions/s1/input", json!({"text": "x", field: {"session_id": "s2"}})).await;
+        assert_eq!((refused.status.as_u16(), refused.problem().as_str()), (400, "invalid_request"), "{}", refused.text);
+    }
+    for actor in ["session:s1", "approval-default"] {
+        let resumed = world.post("/api/sessions/s1/resume", json!({ "actor": actor })).await;
+        assert_eq!(resumed.refusal().1, ["actor"], "{}", resumed.text);
+    }
     assert!(world.open().is_empty(), "nothing was written");
     let taken = world.post(path, json!({"guidance": {"note": "x", "message_id": "m1"}})).await;
     assert_eq!(taken.status, StatusCode::ACCEPTED, "{}", taken.text);
+}
+
+/// Whether a field is the fleet's own is known once its session is.
+#[tokio::test(start_paused = true)]
+async fn what_only_the_fleet_says_is_refused_before_the_session_is_there() {
+    let world = World::new().await;
+    world.create("e1", "a1", "echo").await;
+    let called = |target: Value| {
+        let payload = json!({"text": "x", "caller": {"type": "user", "user_id": "ben"}});
+        json!({"type": "input", "session_id": target["session_id"], "agent_id": target["agent_id"], "payload": payload})
+    };
+    let guided = json!({"type": "interrupt", "session_id": "s1", "payload": {"guidance": {"spent": {}}}});
+    for (body, code) in [
+        (called(json!({"session_id": "s1"})), "session_not_found"),
+        (called(json!({"agent_id": "a2"})), "agent_not_found"),
+        (guided, "session_not_found"),
+    ] {
+        let refused = world.post("/api/actions", body).await;
+        assert_eq!((refused.status.as_u16(), refused.problem().as_str()), (404, code), "{}", refused.text);
+    }
+    assert_eq!(world.store.all_actions().len(), 1, "nothing was written");
+    let taken = world.post("/api/actions", called(json!({"agent_id": "a1"}))).await;
+    assert_eq!(taken.json()["session_id"], "e1", "{}", taken.text);
 }
 
 #[tokio::test(start_paused = true)]

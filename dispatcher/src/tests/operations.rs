@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use super::turns::turn;
 use super::world::{ACT, OPERATE, OTHER, READ, World};
 
-fn operation(id: &str, session: &str, kind: OperationKind) -> Operation {
+pub fn operation(id: &str, session: &str, kind: OperationKind) -> Operation {
     let approval = ApprovalRequest { arguments_hash: "ff00".into(), expires_ms: 60_000, default_approve: false };
     Operation {
         operation_id: OperationId::parse(id).unwrap(),
@@ -186,4 +186,27 @@ async fn results_of_others_end_operations_but_never_speak_for_a_person() {
         assert_eq!((reply.status, reply.problem().as_str()), (StatusCode::CONFLICT, "no_open_operation"), "{path}");
     }
     assert_eq!(ids(&world.get("/api/operations?state=pending").await.json()), ["o1"]);
+}
+
+/// What an operation will be called can be told in advance: a result that waits for the question would be the
+/// answer to it.
+#[tokio::test(start_paused = true)]
+async fn a_result_that_comes_before_its_operation_is_refused() {
+    let world = World::new().await;
+    world.create("s1", "a1", "converse").await;
+    let early = json!({"operation_id": "t1.1.0", "result": {"approved": true}});
+    for (path, body) in [
+        ("/api/tool-results", json!({"session_id": "s1", "payload": early})),
+        ("/api/actions", json!({"type": "tool_result", "session_id": "s1", "payload": early})),
+        ("/api/actions", json!({"type": "tool_result", "agent_id": "a1", "payload": early})),
+    ] {
+        let reply = world.post_as(ACT, path, body).await;
+        assert_eq!((reply.status, reply.problem().as_str()), (StatusCode::CONFLICT, "no_open_operation"), "{path}");
+        assert!(reply.text.contains("GET /api/operations"), "{}", reply.text);
+    }
+    let sooner = json!({"type": "tool_result", "session_id": "s2", "payload": early});
+    let reply = world.post_as(ACT, "/api/actions", sooner).await;
+    assert_eq!((reply.status, reply.problem().as_str()), (StatusCode::NOT_FOUND, "session_not_found"));
+    assert_eq!(world.store.all_actions().len(), 1, "the ledger, which may know of the session by then, is not asked");
+    assert_eq!(world.open().len(), 1, "nothing waits but the creation");
 }

@@ -1,11 +1,14 @@
 //! `GET /api/agent-steps`: filters, order, pages, on journal and archive alike.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use schemas::session::SessionStatus;
 use serde_json::{Value, json};
+use testkit::unreliable::{Faults, Unreliable};
 
 use super::world::World;
+use crate::Deps;
 
 fn iterations(page: &Value) -> Vec<u64> {
     page["items"].as_array().unwrap().iter().map(|step| step["iteration"].as_u64().unwrap()).collect()
@@ -51,6 +54,9 @@ async fn filters_combine() {
         ("session_id=s1&latest=3", vec![11, 10, 9]),
         ("session_id=s1&latest=3&order=asc", vec![9, 10, 11]),
         ("session_id=s1&latest=true&limit=2", vec![11, 10]),
+        ("session_id=s1&latest=3&limit=5", vec![11, 10, 9]),
+        ("session_id=s1&latest=5&limit=3", vec![11, 10, 9]),
+        ("session_id=s1&latest=3&order=asc&limit=5", vec![9, 10, 11]),
         ("session_id=s1&latest=false&limit=2", vec![0, 1]),
         ("session_id=s1&since=2030-01-01T00:00:30Z", (6..12).collect()),
         ("session_id=s1&since=2030-01-01T01:00:30%2B01:00", (6..12).collect()),
@@ -59,6 +65,29 @@ async fn filters_combine() {
     ] {
         assert_eq!(iterations(&get(&world, query).await), expected, "{query}");
     }
+}
+
+/// The journal is asked once which of them it has, not once for each of them.
+#[tokio::test(start_paused = true)]
+async fn an_agent_with_many_sessions_costs_few_reads() {
+    let faults = Faults::none("gateway");
+    let counted = faults.clone();
+    let world =
+        World::with(|deps| Deps { journal: Arc::new(Unreliable::new(deps.journal.clone(), faults)), ..deps }).await;
+    for n in 0..50 {
+        world.create(&format!("old{n}"), "a1", "count").await;
+        world.commit(&format!("old{n}"), 1, SessionStatus::Running).await;
+    }
+    world.archive_all().await;
+    for session in ["new1", "new2"] {
+        world.create(session, "a1", "count").await;
+        world.commit(session, 2, SessionStatus::Running).await;
+    }
+    let before = counted.calls();
+    let page = get(&world, "agent_id=a1&limit=1000").await;
+    let reads = counted.calls() - before;
+    assert_eq!(iterations(&page), [vec![0; 52], vec![1; 2]].concat());
+    assert!(reads <= 5, "{reads} reads of the journal");
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,8 +1,13 @@
 //! `GET /api/sessions/{id}/why`, from real rows.
 
-use schemas::session::SessionStatus;
+use schemas::conversation::{Operation, OperationKind, Talk};
+use schemas::json::Json;
+use schemas::session::{Cause, SessionStatus};
 use serde_json::json;
+use testkit::contract::Ports;
+use testkit::contract::build::{with_head, worker};
 
+use super::operations::operation;
 use super::world::World;
 
 #[tokio::test(start_paused = true)]
@@ -37,4 +42,30 @@ async fn an_ended_session_says_how() {
     let why = world.get("/api/sessions/s1/why").await.json();
     assert_eq!(why["chain"][0]["what"], "ended");
     assert!(why["summary"].as_str().unwrap().contains("because it was done"), "{why}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_waits_for_another_session_is_told_what_that_one_waits_for() {
+    let world = World::new().await;
+    let caller = world.converse("c1", &["a1"]).await.remove(0);
+    world.create("child", "a2", "count").await;
+    world.commit("child", 1, SessionStatus::Running).await;
+    world.post("/api/sessions/child/pause", json!({"actor": "ana"})).await;
+    let request = Json::of(&json!({"target_type": "agent", "session_id": "child"}));
+    let call = Operation { request, ..operation("o1", &caller, OperationKind::Agent) };
+    // The session waits for it from now on.
+    let (ports, owner) = (Ports::of(world.store.clone()), worker("w1"));
+    let said = ports.saying(&owner, &caller, Talk { operations: vec![call], ..Talk::default() }).await;
+    let waits = with_head(said, |head| {
+        head.cause = Cause::Operation;
+        head.wake_at_ms = None;
+    });
+    ports.commit_one(&owner, waits).await;
+    let why = world.get(&format!("/api/sessions/{caller}/why")).await.json();
+    let chain = why["chain"].as_array().unwrap();
+    let told: Vec<(&str, &str)> =
+        chain.iter().map(|link| (link["session_id"].as_str().unwrap_or("-"), link["what"].as_str().unwrap())).collect();
+    let of_child = ["session", "step", "shard", "action"].map(|what| ("child", what));
+    assert_eq!((told[0], &told[1..]), (("-", "operation"), &of_child[..]), "{why}");
+    assert!(why["summary"].as_str().unwrap().contains("Session child is at the end of the chain"), "{why}");
 }

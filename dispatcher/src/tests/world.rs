@@ -261,6 +261,7 @@ impl World {
                 iteration,
                 offset: entry.head.next_offset,
                 created_at_ms: at_ms,
+                turn_id: None,
                 step_token: token(iteration),
                 next_step_token: token(iteration + 1),
                 status: if iteration % 5 == 4 { StepStatus::Info } else { StepStatus::Ok },

@@ -88,7 +88,7 @@ pub enum Command {
     Input(cmd::input::Input),
     /// End a session
     Destroy(cmd::destroy::Destroy),
-    /// Conversations: list, show, create
+    /// Conversations: list, show, create, join, leave
     Conversations(cmd::conversations::Conversations),
     /// Say something in a conversation and print the answer as it is told
     Say(cmd::say::Say),
@@ -107,11 +107,13 @@ pub enum Command {
     Apply(cmd::apply::Apply),
     /// Show definitions
     Get(cmd::get::Get),
+    /// Make definitions of what others offer, as the tools of an MCP server
+    Import(cmd::import::Import),
     /// Shards: owner, epoch, backlog
     Shards,
     /// Workers and the shards they own
     Workers,
-    /// Let a worker hand over its shards
+    /// Let a worker hand over its shards (with an admin's token)
     Drain(cmd::drain::Drain),
     /// Messages that could not be taken: list, show, redrive, drop
     Dead(cmd::dead::Dead),

@@ -78,6 +78,10 @@ impl Client {
         self.answer(request).await
     }
 
+    pub async fn delete<T: DeserializeOwned>(&self, path: &str) -> Result<T> {
+        self.answer(self.request(Method::DELETE, path)).await
+    }
+
     /// An answer whose body is read piece by piece.
     pub async fn stream(&self, path: &str, last_event: u64) -> Result<Response> {
         let request =

@@ -14,6 +14,7 @@ pub mod doctor;
 pub mod drain;
 pub mod get;
 pub mod health;
+pub mod import;
 pub mod input;
 pub mod interrupt;
 pub mod migrate;

@@ -18,6 +18,7 @@ pub use await_services::when_ready;
 use dispatcher::Front;
 use domain::ports::Tokens;
 use domain::tool::POOL;
+pub use executor::mcp_servers;
 use host::background::Background;
 use host::config::Config;
 use host::metrics::Metrics;
@@ -124,6 +125,9 @@ impl Fleet {
         time::start(&parts, &tasks);
         tasks.spawn("metrics-upkeep", move |stop| upkeep(metrics, stop));
         let gateway = roles.gateway;
+        if let Some(left) = runner.as_ref().filter(|_| gateway).map(Runner::left) {
+            tasks.spawn("drained", move |stop| tell_of_drain(left, stop));
+        }
         Ok(Self { parts, worker, gateway, front, tasks, runner, executor, archivist, _archiving: archiving })
     }
 
@@ -188,6 +192,13 @@ impl Fleet {
     }
 }
 
+/// What is a gateway, too, goes on once its worker was told to drain, and nothing moves any more.
+async fn tell_of_drain(left: CancellationToken, stop: CancellationToken) {
+    if stop.run_until_cancelled(left.cancelled()).await.is_some() {
+        tracing::warn!("all shards are handed over by command; sessions wait until this process starts anew");
+    }
+}
+
 async fn upkeep(metrics: Metrics, stop: CancellationToken) {
     let mut tick = tokio::time::interval(UPKEEP);
     while stop.run_until_cancelled(tick.tick()).await.is_some() {
@@ -211,6 +222,7 @@ fn runner_deps(parts: &Parts, nudge: Nudge) -> RunnerDeps {
         ledger: parts.store.ledger.clone(),
         sessions: parts.store.sessions.clone(),
         operations: parts.store.operations.clone(),
+        conversations: parts.store.conversations.clone(),
         commits: Arc::new(NudgingCommits::new(parts.store.commits.clone(), nudge)),
         journal: parts.store.journal.clone(),
         leases: parts.store.leases.clone(),

@@ -21,6 +21,10 @@ use client::Client;
 use host::config::{Config, Layers, Problems};
 use output::Output;
 
+/// A burst of sessions leaves little behind: what is freed goes back to the system within moments.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// Exit code for a wrong command line or configuration; clap uses it too.
 const EXIT_USAGE: u8 = 2;
 
@@ -86,6 +90,7 @@ async fn run(cli: Cli) -> anyhow::Result<()> {
         }
         Command::Doctor(doctor) => doctor.run(&load(settings, settings.flags())?, out).await,
         Command::Token(token) => token.run(&load(settings, settings.flags())?, out).await,
+        Command::Import(import) => import.run(&load(settings, settings.flags())?, out).await,
         Command::Bench(bench) => bench.run(load(settings, settings.flags())?).await,
         command => {
             let client = Client::find(&target(settings)?)?;
@@ -128,6 +133,7 @@ async fn operate(command: Command, client: &Client, out: Output) -> anyhow::Resu
         | Command::Worker(_)
         | Command::Doctor(_)
         | Command::Token(_)
+        | Command::Import(_)
         | Command::Bench(_) => unreachable!("handled by the caller"),
     }
 }

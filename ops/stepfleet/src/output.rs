@@ -21,6 +21,29 @@ impl Output {
     pub fn show<T: Serialize>(self, value: &T, table: impl FnOnce(&T) -> Table) -> anyhow::Result<()> {
         if self.json { print(&serde_json::to_string_pretty(value)?) } else { print(&table(value).to_string()) }
     }
+
+    /// The same for a page of a list; below its table stands where the next page begins.
+    ///
+    /// # Errors
+    /// See [`Self::show`].
+    pub fn show_page<T: Serialize>(
+        self,
+        page: &T,
+        next_cursor: Option<&str>,
+        table: impl FnOnce(&T) -> Table,
+    ) -> anyhow::Result<()> {
+        self.show(page, table)?;
+        // Not a row: a column as wide as a cursor would squeeze the others, or break it into pieces.
+        match next_cursor.filter(|_| !self.json) {
+            Some(cursor) => print(&more(cursor)),
+            None => Ok(()),
+        }
+    }
+}
+
+/// What to say below a page that is not the last one.
+fn more(cursor: &str) -> String {
+    format!("more: the same with --cursor {cursor}")
 }
 
 /// Writes a line to stdout.
@@ -91,5 +114,11 @@ mod tests {
         let cut = cell(&"ü".repeat(200));
         assert_eq!(cut.chars().count(), CELL_CHARS_MAX);
         assert!(cut.ends_with('…'));
+    }
+
+    #[test]
+    fn a_cursor_is_told_whole() {
+        let cursor = format!("1795380852249~{}", "s".repeat(128));
+        assert!(more(&cursor).ends_with(&format!(" --cursor {cursor}")));
     }
 }

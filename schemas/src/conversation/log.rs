@@ -12,7 +12,8 @@ use crate::json::Json;
 pub enum LogKind {
     /// Something said: the body is a [`super::Message`].
     Message,
-    /// The request that a turn starts from: `{target, request, limits, tools, history, …}`.
+    /// The request that a turn starts from, or goes on from where it is made anew: `{target, request, limits,
+    /// tools, history, …}`.
     Assembly,
     /// One recorded reply of a model: `{move, reasoning, tool_calls, parts, finish, cut?, raw}`.
     Move,

@@ -4,6 +4,7 @@ use serde_json::{Map, Value, json};
 use utoipa::OpenApi;
 
 use super::{ClientFrame, ConversationFrame};
+use crate::problem::Code;
 
 const PATH: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/stream.schema.json");
 const COMPONENTS: &str = "#/components/schemas/";
@@ -65,6 +66,12 @@ fn sorted(value: Value) -> Value {
         Value::Array(items) => Value::Array(items.into_iter().map(sorted).collect()),
         other => other,
     }
+}
+
+#[test]
+fn codes_are_published_as_they_are_sent() {
+    let sent: Vec<&str> = Code::ALL.iter().map(|code| code.as_str()).collect();
+    assert_eq!(schema()["$defs"]["Code"]["enum"], json!(sent));
 }
 
 #[test]

@@ -23,7 +23,7 @@ pub struct Project {
     pub name: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    /// For what names no profile of its own.
+    /// For `llm` actions of its agents that name no profile of their own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub default_model_profile_id: Option<DefinitionId>,
 }

@@ -3,6 +3,7 @@
 mod agents;
 pub mod conversing;
 mod definitions;
+mod imports;
 mod refusals;
 mod sessions;
 

@@ -3,6 +3,7 @@
 mod answers;
 mod definitions;
 mod figures;
+mod leaving;
 mod modules;
 mod talk;
 mod webdriver;
@@ -19,9 +20,9 @@ const ENTER: &str = "\u{E007}";
 const ESCAPE: &str = "\u{E00C}";
 
 /// A fleet and a browser that looks at it.
-struct Scene {
+pub struct Scene {
     fleet: Harness,
-    browser: WebDriver,
+    pub browser: WebDriver,
     http: reqwest::Client,
 }
 
@@ -30,7 +31,7 @@ impl Scene {
         Self::on(Harness::start().await).await
     }
 
-    async fn on(fleet: Harness) -> Self {
+    pub async fn on(fleet: Harness) -> Self {
         let browser = WebDriver::start().await.expect("a browser");
         browser.screen(1280, 800, "light").await.expect("a screen");
         let http = reqwest::Client::builder().timeout(Duration::from_secs(30)).build().expect("a client");
@@ -42,12 +43,12 @@ impl Scene {
     }
 
     /// Logs in by the link that the binary prints.
-    async fn log_in(&self) -> Result<()> {
+    pub async fn log_in(&self) -> Result<()> {
         self.browser.goto(&self.address(&format!("#token={}", self.fleet.token))).await?;
         self.browser.wait("document.querySelector('.page.sessions h1')").await.map(drop)
     }
 
-    async fn show(&self, hash: &str) -> Result<()> {
+    pub async fn show(&self, hash: &str) -> Result<()> {
         self.browser.script(&format!("location.hash = {}", json!(hash))).await.map(drop)
     }
 
@@ -72,7 +73,7 @@ impl Scene {
     }
 
     /// The page had no error and the content security policy no violation.
-    async fn assert_no_complaints(&self) {
+    pub async fn assert_no_complaints(&self) {
         let complaints = self.browser.complaints().await.expect("the log of the browser");
         assert!(complaints.is_empty(), "the browser complains: {complaints:#?}");
     }

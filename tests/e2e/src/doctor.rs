@@ -75,6 +75,21 @@ async fn what_is_down_is_part_of_the_report_and_the_rest_is_looked_at() {
 }
 
 #[tokio::test]
+async fn where_there_is_nothing_the_doctor_says_what_to_name() {
+    let scratch = TempDir::new().unwrap();
+    let mut doctor = command();
+    doctor.current_dir(scratch.path()).args(["doctor", "--json"]);
+    let output = tokio::task::spawn_blocking(move || doctor.output()).await.unwrap().unwrap();
+    let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert_eq!(output.status.code(), Some(1), "{out}{err}");
+    let report: Value = serde_json::from_str(&out).expect("JSON");
+    let (well, detail) = check(&report, "data directory");
+    assert!(!well && detail.contains("--data-dir") && detail.contains("STEPFLEET_DATABASE_URL"), "{report}");
+    assert!(!out.contains("os error"), "{report}");
+    assert_eq!(scratch.path().read_dir().expect("a directory").count(), 0, "nothing is made");
+}
+
+#[tokio::test]
 async fn a_token_is_made_used_and_revoked_while_the_fleet_runs() {
     let fleet = Harness::start().await;
     let (ok, out, err) = fleet.cli(&["token", "create", "reader", "--scopes", "read", "--json"]).await;

@@ -5,9 +5,11 @@ mod broker;
 mod commands;
 mod first;
 mod gate;
+mod letters;
 mod live;
 mod member;
 mod scenarios;
+mod traces;
 mod waits;
 
 use std::time::{Duration, Instant};

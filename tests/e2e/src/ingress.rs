@@ -37,4 +37,9 @@ async fn the_example_of_the_readme_is_taken() {
     assert_eq!(fleet.steps(session).await.len(), 3);
     let list = fleet.get("/api/sessions").await;
     assert_eq!(list["items"].as_array().map(Vec::len), Some(1), "{list}");
+    wait("its acceptance was timed", || async {
+        let metrics = fleet.get("/metrics").await;
+        metrics.as_str().is_some_and(|text| text.contains("\nstepfleet_accept_seconds_count 1\n")).then_some(())
+    })
+    .await;
 }

@@ -1,9 +1,17 @@
 //! Conversations from outside: turns with and without tools, beside one another, over crashes, and as
 //! streams. The model is a script.
 
+mod billing;
+mod by_hand;
+mod client;
 mod compaction;
 pub mod desk;
+mod earlier;
+mod joins;
 mod kills;
+mod loops;
 mod scenarios;
+mod sockets;
 mod tools;
+mod transcript;
 mod turns;

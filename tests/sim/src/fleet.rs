@@ -213,6 +213,7 @@ pub fn runner_deps(world: &World, process: &Process) -> RunnerDeps {
         ledger: Arc::new(Unreliable::new(store.clone(), faults.clone())),
         sessions: Arc::new(Unreliable::new(store.clone(), faults.clone())),
         operations: Arc::new(Unreliable::new(store.clone(), faults.clone())),
+        conversations: Arc::new(Unreliable::new(store.clone(), faults.clone())),
         commits: Arc::new(Unreliable::new(store.clone(), faults.clone())),
         journal: Arc::new(Unreliable::new(store.clone(), faults.clone())),
         archive: Arc::new(Unreliable::new(Arc::new(world.archive.clone()), faults.clone())),

@@ -15,6 +15,7 @@ use domain::invariant::{Broken, Invariant};
 
 use crate::clients::Book;
 use crate::world::World;
+pub use causes::AUDITOR;
 pub use story::{Stories, Story};
 
 /// A broken invariant with its evidence.

@@ -4,6 +4,7 @@
 
 mod check;
 mod history;
+mod losses;
 mod person;
 mod place;
 mod script;
@@ -16,6 +17,7 @@ use testkit::unreliable::CrashPoint;
 use crate::quiet;
 use crate::world::World;
 use history::History;
+pub use losses::{Outlived, outlive};
 use place::Place;
 
 /// How often it is looked whether all is settled, and how often at most.

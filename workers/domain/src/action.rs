@@ -24,10 +24,11 @@ mod tests;
 use schemas::action::{ActionType, NewAction, Urgency};
 use schemas::id::{ActionId, AgentId, Namespace, SessionId};
 use schemas::json::{Json, is_too_deep};
-use schemas::limits::{ACTION_BYTES_MAX, ACTOR_BYTES_MAX};
+use schemas::limits::ACTION_BYTES_MAX;
 use schemas::problem::{Code, FieldProblem, Problem};
 use serde_json::{Map, Value};
 
+use crate::tool::APPROVER;
 use fields::{Object, Problems};
 pub use interrupt::MODE_NOW;
 pub use tool_result::result_of;
@@ -35,6 +36,14 @@ pub use tool_result::result_of;
 /// The fields of an action (frozen, DESIGN 8).
 pub const ENVELOPE: &[&str] =
     &["type", "action_id", "session_id", "agent_id", "payload", "metadata", "urgency", "actor"];
+
+/// Before the id of a session that acts: its pauses end with its own, and no person's do.
+pub(crate) const SESSION_ACTOR: &str = "session:";
+
+/// Whether this is one as whom the fleet itself acts, and nobody else may.
+pub fn is_reserved_actor(actor: &str) -> bool {
+    actor.starts_with(SESSION_ACTOR) || actor == APPROVER
+}
 
 /// What a body is read with. The ids are fresh; each is used where the caller gave none.
 #[derive(Debug, Clone)]
@@ -135,7 +144,7 @@ impl Envelope {
             session_id: object.id("session_id", problems),
             agent_id: object.id("agent_id", problems),
             urgency: read_urgency(object, problems),
-            actor: object.text("actor", ACTOR_BYTES_MAX, problems).map(str::to_owned),
+            actor: object.actor(problems).map(str::to_owned),
         }
     }
 }

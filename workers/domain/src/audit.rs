@@ -1,7 +1,11 @@
 //! Whether a session has a cause to stand where it stands (DESIGN 1, idea 5; invariant L1). Pure:
 //! the auditor brings what it read, and heals what this calls healable.
 
+mod turn;
+
 use schemas::session::{Cause, Head, SessionStatus};
+
+pub use turn::{Child, TurnFinding, WorkFinding, child_of, is_forgotten, is_suspect, judge_turn, judge_work};
 
 /// A session is late once it should have run for this long: longer than a take-over and a scan, and
 /// than most calls of a step.
@@ -33,9 +37,10 @@ pub fn judge(head: &Head, now_ms: i64) -> Finding {
     }
 }
 
-/// Judges a session without a timer that does not wait for a person: pending actions move it.
-pub fn judge_idle(head: &Head, has_pending: bool) -> Finding {
-    if has_pending {
+/// Judges a session without a timer that does not wait for a person: pending actions move it, and open
+/// operations, each of which is judged by the turn that waits for it ([`judge_work`]).
+pub fn judge_idle(head: &Head, is_moved: bool) -> Finding {
+    if is_moved {
         return Finding::Fine;
     }
     // Woken, these go on by themselves. One whose create action is gone has nothing to start with.

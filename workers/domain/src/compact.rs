@@ -26,6 +26,7 @@ use crate::chat::Message;
 use crate::memory::NewMemory;
 pub use batch::Batch;
 pub use piece::Piece;
+pub(crate) use prompt::shortened;
 pub use prompt::{PROMPT, SYSTEM};
 pub use shown::summary_text;
 pub use split::old;

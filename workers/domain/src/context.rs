@@ -23,7 +23,9 @@ mod turn;
 pub use budget::{ContextBudget, should_compress};
 pub use content::Content;
 pub use conversation::Conversation;
-pub use estimate::{IMAGE_TOKENS, estimate_message, estimate_messages, estimate_request, estimate_tokens};
+pub use estimate::{
+    IMAGE_TOKENS, estimate_chars, estimate_message, estimate_messages, estimate_request, estimate_tokens,
+};
 pub use history::{HistoryLimits, build_history, not_summarised, trigger_of, turn_inputs};
 pub use memory::{MemoryBlock, MemoryTier};
 pub use message::{ConversationMessage, MessageKind, MessageRole, NewMessage};

@@ -5,6 +5,7 @@
 //! [`Checked::references`] says what to look for, and [`plan::unmet`] judges what was found.
 
 pub mod diff;
+pub mod mcp;
 pub mod plan;
 
 mod action_config;

@@ -62,13 +62,20 @@ pub enum TalkWork {
     /// Find out who the agent is and what its model is shown first. Outcome: an
     /// [`Assembly`].
     Assemble { settings: Json, pending: Vec<PendingView> },
-    /// Ask the model for the turn's next reply. Outcome: a [`Reply`]. `summary` is
-    /// the record of the newest summary; `may_compact`: the model is not asked if the context is over its
-    /// budget and can be made shorter.
-    Chat { number: u32, without_tools: bool, summary: Option<String>, may_compact: bool, checks: Checks },
+    /// Ask the model for the turn's next reply. Outcome: a [`Reply`]. `assembly` is the record of the newest
+    /// context where the turn has several, and `summary` that of the newest summary; `may_compact`: the model
+    /// is not asked if the context is over its budget and can be made shorter.
+    Chat {
+        number: u32,
+        assembly: Option<String>,
+        without_tools: bool,
+        summary: Option<String>,
+        may_compact: bool,
+        checks: Checks,
+    },
     /// Make one piece of what is old a summary, and archive it. `asked`: by a tool call. Outcome: a
     /// [`Compacted`].
-    Compact { number: u32, summary: Option<String>, asked: bool, without_model: bool },
+    Compact { number: u32, assembly: Option<String>, summary: Option<String>, asked: bool, without_model: bool },
     /// Write down what is worth remembering of the turn. Outcome value: `{written}`.
     Extract,
 }

@@ -16,7 +16,7 @@ mod tell_a_joke;
 
 use schemas::conversation::Talk;
 use schemas::frame::{FrameIn, FrameOut};
-use schemas::id::{ActionId, AgentId, SessionId, SessionKey};
+use schemas::id::{ActionId, AgentId, SessionId, SessionKey, TurnId};
 use schemas::json::Json;
 use schemas::problem::{Code, FieldProblem};
 use schemas::session::{NewSession, SessionSpec};
@@ -77,6 +77,8 @@ pub struct Answer {
 /// What a step causes besides its frame. It leaves with the step's commit, or not at all.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Emits {
+    /// The turn that the step was about, if it was about one.
+    pub turn: Option<TurnId>,
     /// A time of 0 in it stands for the time of the step.
     pub talk: Talk,
     pub follow_ups: Vec<FollowUp>,

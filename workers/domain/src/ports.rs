@@ -16,6 +16,7 @@ pub mod journal;
 pub mod kept;
 pub mod leases;
 pub mod ledger;
+pub mod library;
 pub mod live;
 pub mod memories;
 pub mod models;
@@ -26,12 +27,13 @@ pub mod tasks;
 pub mod tokens;
 pub mod transcripts;
 
-pub use actions::{ActionCall, ActionFailure, ActionRunner, Probe, Trouble};
+pub use actions::{ActionCall, ActionFailure, ActionRunner, Bill, Probe, Trouble};
 pub use archive::{Archive, ArchiveBatch, EventRow, StepPlace, StepQuery, Watermarks};
 pub use clock::Clock;
 pub use commits::Commits;
 pub use conversations::{
-    ConversationChange, ConversationQuery, Conversations, Inserted, LogQuery, Look, LookQuery, Post, Posted, TurnQuery,
+    ConversationChange, ConversationQuery, Conversations, Inserted, LogQuery, Look, LookQuery, Post, Posted, TurnPlace,
+    TurnQuery,
 };
 pub use dead::{DeadLetter, DeadLetters};
 pub use definitions::{

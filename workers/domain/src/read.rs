@@ -3,12 +3,14 @@
 //! The journal is always read first. A row that leaves the journal between the two reads is in the
 //! archive already, so nothing is missed; a row that is in both is told by its identity, so nothing
 //! is seen twice (invariant J1). This module asks ports; what it decides is in [`order`] and
-//! [`merge`], which are pure.
+//! [`merge`], which are pure. Of logs of conversations SQL has the rows and the archive the bodies
+//! ([`ArchivedConversations`]).
 
 mod events;
 pub mod merge;
 mod message;
 pub mod order;
+mod records;
 mod snapshot;
 mod steps;
 #[cfg(test)]
@@ -17,6 +19,7 @@ pub mod view;
 
 pub use events::{EventsPage, StreamItem, events};
 pub use message::message;
+pub use records::ArchivedConversations;
 pub use snapshot::{snapshot, step_result};
 pub use steps::{StepsOf, StepsPage, StepsQuery, steps};
 

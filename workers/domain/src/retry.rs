@@ -11,6 +11,10 @@ pub struct Schedule {
 
 /// Model calls: 3 attempts, 500 ms and 1 s between them, 120 s each (SPEC K-12).
 pub const MODEL: Schedule = Schedule { attempts: 3, delays_ms: &[500, 1_000, 2_000], timeout_ms: 120_000 };
+/// Longest silence within a stream of a model that has begun to answer; then it is cut off. Models that think
+/// without a word for longer would hardly end within their attempt.
+pub const SILENCE_MS: u64 = 90_000;
+const _: () = assert!(SILENCE_MS < MODEL.timeout_ms);
 /// Idempotent calls of the `http` moniker.
 pub const HTTP: Schedule = Schedule { attempts: 3, delays_ms: &[200, 1_000, 2_000], timeout_ms: 60_000 };
 /// Writes to our own stores: for as long as it takes.

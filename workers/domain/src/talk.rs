@@ -5,11 +5,12 @@ use schemas::conversation::{
     Conversation, ConversationStatus, Operation, OperationKind, OperationState, Participant, ParticipantKind,
     ParticipantRole, Visibility,
 };
-use schemas::id::{AgentId, ConversationId, ParticipantId, SessionId};
+use schemas::id::{AgentId, ConversationId, ParticipantId, SessionId, TurnId};
 use schemas::json::Json;
 use schemas::problem::Code;
 use schemas::session::SessionSpec;
 
+pub mod seats;
 #[cfg(test)]
 pub(crate) mod tests;
 
@@ -100,7 +101,13 @@ pub fn opened_by(
 }
 
 /// A session as a participant (SPEC Q-CNV-13). Its id is the session's: joining twice is joining once.
-pub fn participant_of(session_id: &SessionId, agent_id: &AgentId, now_ms: i64) -> Option<Participant> {
+/// `added_by`: the turn whose agent brought it in.
+pub fn participant_of(
+    session_id: &SessionId,
+    agent_id: &AgentId,
+    added_by: Option<&TurnId>,
+    now_ms: i64,
+) -> Option<Participant> {
     Some(Participant {
         // Both ids have one alphabet and one length.
         participant_id: ParticipantId::parse(session_id.as_str()).ok()?,
@@ -111,7 +118,7 @@ pub fn participant_of(session_id: &SessionId, agent_id: &AgentId, now_ms: i64) -
         role: ParticipantRole::Responder,
         joined_at_ms: now_ms,
         left_at_ms: None,
-        added_by_turn_id: None,
+        added_by_turn_id: added_by.cloned(),
     })
 }
 

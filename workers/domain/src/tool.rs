@@ -28,9 +28,10 @@ pub use builtin::{Builtin, builtins};
 pub use dispatch::{ActionRequest, Dispatch, ExecutionContext, Whose, history};
 pub use map::mapped;
 pub use operation::{Place, called_id, operation, operation_id, result_id};
-pub use plan::{AgentCall, ToolPlan, arguments_hash, permitted, plan};
+pub use plan::{AgentCall, ToolPlan, arguments_hash, may_join, permitted, plan};
 pub use resolve::{ResolvedAction, ResolvedTarget, ResolvedTool, Target, action_of, resolve};
-pub use settle::{bounded, finished, overdue, settled, task_body, tool_error, untaken};
+pub use settle::{APPROVER, bounded, finished, out_of_time, settled, settled_with, spent, task_body, tool_error};
+pub(crate) use settle::{PROVIDER_CALLS, SPENT};
 pub use spec::specs;
 pub use toolbox::{Toolbox, without_toolbox};
 

@@ -1,6 +1,7 @@
 //! Why a session stands as it stands: the chain from the session to what it waits for (DESIGN 1,
 //! idea 5). Pure: the facts are read by the caller, close together but not in one transaction.
 
+mod descent;
 mod links;
 #[cfg(test)]
 mod tests;
@@ -13,6 +14,7 @@ use schemas::session::{Cause, SessionRow, SessionStatus};
 
 use crate::effect::EffectRow;
 use crate::time::rfc3339;
+pub use descent::Descent;
 use links::Chain;
 
 /// What is known about a session at one moment.
@@ -29,6 +31,8 @@ pub struct Facts<'a> {
     pub operations: &'a [Operation],
     /// `None`: the shard could not be read.
     pub shard: Option<ShardFacts>,
+    /// Whether a live worker is known that runs operations.
+    pub has_executor: bool,
     /// Whether input makes sense for its moniker.
     pub takes_input: bool,
     pub now_ms: i64,
@@ -223,7 +227,12 @@ fn operation(chain: &mut Chain<'_>) {
     let head = &chain.facts.row.head;
     chain.say("It waits for an operation that is open.".into());
     if chain.facts.operations.is_empty() {
-        chain.link("operation", "its result comes as a tool_result action".into()).since(head.updated_at_ms);
+        let result = chain.oldest(ActionType::ToolResult);
+        let detail = match result {
+            Some(_) => "its result comes as a tool_result action",
+            None => "none is open: if that lasts, the auditor ends the turn that waits",
+        };
+        chain.link("operation", detail.into()).since(head.updated_at_ms);
     }
     for operation in chain.facts.operations {
         chain.operation(operation);

@@ -11,6 +11,7 @@ use domain::context::{
     Content, Conversation, ConversationMessage, ConversationTurn, NewMessage, estimate_messages, estimate_tokens,
     should_compress, unanswered_calls,
 };
+use domain::ports::library::StoreError;
 use schemas::id::{ConversationId, TurnId};
 
 pub use deps::{AgentDeps, AgentMemory, AgentSettings, Tools};
@@ -21,7 +22,6 @@ use crate::compactor::{Compaction, Compactor};
 use crate::engine::{ConversationEngine, CreateConversation, RunTurn};
 use crate::error::EngineError;
 use crate::history::{HistoryBuilder, HistoryContext};
-use crate::store::StoreError;
 
 /// One agent in one conversation. Calls take turns: a message is answered before the next is taken.
 pub struct Agent {

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use domain::ports::Clock;
+use domain::ports::library::ConversationStore;
 
 use crate::error::EngineError;
 use crate::history::{FullHistory, HistoryBuilder};
@@ -11,7 +12,6 @@ use crate::hooks::{Hooks, NoHooks};
 use crate::ids::{Ids, SystemClock, UlidIds};
 use crate::planner::TurnPlanner;
 use crate::provider::ProviderAdapter;
-use crate::store::ConversationStore;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DefaultModel {

@@ -9,6 +9,7 @@ use domain::context::{
     Conversation, ConversationMessage, ConversationTurn, MessageKind, MessageRole, NewMessage, TurnError, TurnStatus,
 };
 use domain::ports::DeltaSink;
+use domain::ports::library::{Page, StoreError};
 use schemas::id::{ConversationId, TurnId};
 use schemas::limits::{MESSAGE_BYTES_MAX, TURN_MESSAGES_MAX};
 use serde_json::{Map, Value};
@@ -17,7 +18,6 @@ use crate::cancel::Running;
 use crate::config::EngineConfig;
 use crate::error::EngineError;
 use crate::planner::{DefaultPlanner, TurnPlanner};
-use crate::store::{Page, StoreError};
 
 /// System messages at the beginning of a long conversation that are looked at although the newest
 /// messages alone are too many.

@@ -1,9 +1,8 @@
 //! What can go wrong, and what is in the store then.
 
 use domain::context::ConversationTurn;
+use domain::ports::library::StoreError;
 use schemas::id::{ConversationId, TurnId};
-
-use crate::store::StoreError;
 
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum EngineError {

@@ -40,6 +40,50 @@
 //! # Ok(())
 //! # }
 //! ```
+//!
+//! `MemoryStore` ends with its program. What is to stay goes to a file: `SqliteConversations` of the
+//! crate `store`, which runs in a runtime of tokio.
+//!
+//! ```
+//! use std::sync::Arc;
+//! use engine::{ConversationEngine, CreateConversation, EngineConfig, NewMessage};
+//! use store::SqliteConversations;
+//! # use async_trait::async_trait;
+//! # use domain::chat::ChatRequest;
+//! # use engine::{ProviderAdapter, ProviderCallOptions, ProviderChatResult, ProviderFailure};
+//! # struct Parrot;
+//! # #[async_trait]
+//! # impl ProviderAdapter for Parrot {
+//! #     fn id(&self) -> &str { "parrot" }
+//! #     async fn send_chat(
+//! #         &self, _: &ChatRequest, _: &ProviderCallOptions,
+//! #     ) -> Result<ProviderChatResult, ProviderFailure> {
+//! #         Ok(ProviderChatResult::text("Hello!"))
+//! #     }
+//! # }
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let directory = tempfile::tempdir()?;
+//! # let path = directory.path().join("talks.db");
+//! let engine = |store: &SqliteConversations| {
+//!     let config = EngineConfig::new("ana", Arc::new(store.clone()))
+//!         .provider(Arc::new(Parrot))
+//!         .default_model("parrot", "grey-1");
+//!     ConversationEngine::new(config)
+//! };
+//! let store = SqliteConversations::open(&path).await?;
+//! let first = engine(&store)?;
+//! let conversation = first.create_conversation(CreateConversation::default()).await?;
+//! first.append_messages(&conversation.id, vec![NewMessage::user("Remember me.")]).await?;
+//! store.close().await;
+//!
+//! // The next day, in another process.
+//! let store = SqliteConversations::open(&path).await?;
+//! let messages = engine(&store)?.messages(&conversation.id).await?;
+//! assert_eq!(messages[0].content.text(), "Remember me.");
+//! # Ok(())
+//! # }
+//! ```
 
 mod agent;
 mod cancel;
@@ -54,7 +98,6 @@ mod memory_store;
 mod models;
 mod planner;
 mod provider;
-mod store;
 
 pub use agent::{Agent, AgentDeps, AgentMemory, AgentSettings, COMPACT_CONTEXT, NO_RESPONSE, Tools, create_agent};
 pub use compactor::{Compaction, Compactor, ModelCompactor};
@@ -68,7 +111,6 @@ pub use memory_store::MemoryStore;
 pub use models::{ModelsAdapter, PROFILE_MODEL};
 pub use planner::{DefaultPlanner, PlanInput, PlannedTurn, TurnPlanner};
 pub use provider::{ProviderAdapter, ProviderCallOptions, ProviderChatResult, ProviderFailure};
-pub use store::{ConversationStore, Order, Page, StoreError};
 
 // What callers need of the types below, so that one `use` is enough.
 pub use domain::context::{
@@ -76,4 +118,5 @@ pub use domain::context::{
     MemoryTier, MessageKind, MessageRole, NewMessage, TurnError, TurnStatus, build_history, build_messages,
     build_system_prompt, estimate_tokens, should_compress,
 };
+pub use domain::ports::library::{ConversationStore, Order, Page, StoreError};
 pub use schemas::id::{ConversationId, MessageId, TurnId};

@@ -5,9 +5,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
 use domain::context::{Conversation, ConversationMessage, ConversationTurn};
+use domain::ports::library::{ConversationStore, Order, Page, StoreError};
 use schemas::id::{ConversationId, MessageId, TurnId};
-
-use crate::store::{ConversationStore, Order, Page, StoreError};
 
 /// Messages of all conversations together, unless told otherwise.
 const MESSAGES_MAX: usize = 100_000;

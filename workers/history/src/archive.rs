@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
-use domain::conversation::kept::{KeptMessage, KeptMove};
+use domain::conversation::kept::{KeptMessage, KeptMove, KeptRecord};
 use domain::failure::Failure;
 use domain::memory::kept::KeptMemory;
 use domain::ports::{Archive, ArchiveBatch, EventRow, StepQuery, Watermarks};
@@ -23,6 +23,7 @@ use crate::table::events::{EVENTS, LogRow};
 use crate::table::memories::MEMORIES;
 use crate::table::messages::MESSAGES;
 use crate::table::moves::MOVES;
+use crate::table::records::RECORDS;
 use crate::table::state::{STATE, StateRow};
 use crate::table::steps::{STEPS, StepRow};
 use crate::transcripts::Ends;
@@ -38,6 +39,7 @@ pub(crate) struct Tables {
     pub memories: Handle<KeptMemory>,
     pub messages: Handle<KeptMessage>,
     pub moves: Handle<KeptMove>,
+    pub records: Handle<KeptRecord>,
     /// One writer at a time in this process; between processes, commits that are not on top of what
     /// their writer knows are refused.
     pub writer: Mutex<Writer>,
@@ -64,6 +66,7 @@ pub(crate) struct Writer {
     pub memories: Written,
     pub messages: Written,
     pub moves: Written,
+    pub records: Written,
 }
 
 #[derive(Default)]
@@ -110,6 +113,7 @@ impl Tables {
             memories: place.table(&MEMORIES).await?,
             messages: place.table(&MESSAGES).await?,
             moves: place.table(&MOVES).await?,
+            records: place.table(&RECORDS).await?,
             writer: Mutex::default(),
             keep_versions,
         })
@@ -195,7 +199,8 @@ impl Archive for LanceArchive {
         let (steps, events) = (tables.steps.dataset().await?, tables.events.dataset().await?);
         let (state, memories) = (tables.state.dataset().await?, tables.memories.dataset().await?);
         let (messages, moves) = (tables.messages.dataset().await?, tables.moves.dataset().await?);
-        for dataset in [steps, events, state, memories, messages, moves] {
+        let records = tables.records.dataset().await?;
+        for dataset in [steps, events, state, memories, messages, moves, records] {
             dataset.latest_version_id().await.map_err(|error| of_lance("looking at the archive", &error))?;
         }
         Ok(())

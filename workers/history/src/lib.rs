@@ -1,4 +1,4 @@
-//! History in LanceDB: steps, events, snapshots, memories, messages and moves, for good. One writer (the
+//! History in LanceDB: steps, events, snapshots, memories, messages, moves and records, for good. One writer (the
 //! archivist) appends large batches; any number of readers query. Nothing of LanceDB or Arrow leaves this crate.
 
 mod append;

@@ -23,6 +23,9 @@ const FRAGMENTS_MAX: usize = 64;
 /// Upper ends of the size classes, in rows. A fragment is compacted with its like: a row is then
 /// rewritten once per class, not once per compaction.
 const CLASSES: [usize; 3] = [4_096, 65_536, 1 << 20];
+/// Rows that a compaction reads at a time, a few times over. LanceDB's own number is 8,192, on buckets 16,384, however
+/// large they are: of contexts of models that would be gigabytes.
+const COMPACTED_AT_A_TIME: usize = 1_024;
 const PRUNE_EVERY: Duration = Duration::from_secs(600);
 
 /// What was done since when.
@@ -47,7 +50,8 @@ impl Tables {
         self.state.maintain(&mut writer.state, self.keep_versions).await?;
         self.memories.maintain(&mut writer.memories, self.keep_versions).await?;
         self.messages.maintain(&mut writer.messages, self.keep_versions).await?;
-        self.moves.maintain(&mut writer.moves, self.keep_versions).await
+        self.moves.maintain(&mut writer.moves, self.keep_versions).await?;
+        self.records.maintain(&mut writer.records, self.keep_versions).await
     }
 }
 
@@ -115,6 +119,7 @@ impl<R: Send + Sync> Handle<R> {
         let marks = self.marks(written).await?;
         let options = CompactionOptions {
             target_rows_per_fragment: target,
+            batch_size: Some(COMPACTED_AT_A_TIME),
             num_threads: Some(1),
             max_source_fragments: Some(8 * FRAGMENTS_MAX),
             transaction_properties: Some(marks.properties()),

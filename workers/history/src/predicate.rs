@@ -43,6 +43,14 @@ pub fn of_log(after: &LogPlace, upto: u64) -> DfExpr {
     log.and(col("log_offset").gt(number(after.offset))).and(col("log_offset").lt_eq(number(upto)))
 }
 
+/// These records of one log.
+pub fn at_offsets(log: &LogPlace, offsets: &[u64]) -> DfExpr {
+    let (first, last) = (offsets.iter().min().copied(), offsets.iter().max().copied());
+    let after = LogPlace { offset: first.unwrap_or_default().saturating_sub(1), ..log.clone() };
+    let those = is_in(col("log_offset"), offsets.iter().map(|offset| number(*offset)).collect());
+    of_log(&after, last.unwrap_or_default()).and(those)
+}
+
 /// Records of these logs, in whatever namespace, from the lowest of their offsets on.
 pub fn of_logs(firsts: &[(Log, u64)]) -> DfExpr {
     let ids: BTreeSet<&str> = firsts.iter().map(|((_, conversation), _)| conversation.as_str()).collect();

@@ -5,6 +5,7 @@ pub mod events;
 pub mod memories;
 pub mod messages;
 pub mod moves;
+pub mod records;
 pub mod state;
 pub mod steps;
 

@@ -1,4 +1,4 @@
-//! Messages and moves in the archive: appended once, whoever brings them and however often.
+//! Messages, moves and records in the archive: appended once, whoever brings them and however often.
 //!
 //! There is no watermark over all logs, and a merge would read the keys of a table that only grows. So a
 //! writer looks up, by the index on conversations, which records are there, and its commit is taken only on
@@ -10,14 +10,15 @@
 use std::collections::{HashMap, HashSet};
 
 use async_trait::async_trait;
-use domain::conversation::kept::{KeptRecords, LogPlace, RecordIds};
+use domain::conversation::kept::{KeptBody, KeptRecord, KeptRecords, LogPlace, RecordIds};
 use domain::failure::Failure;
 use domain::ports::TranscriptArchive;
 use schemas::id::{ConversationId, Namespace};
+use schemas::json::Json;
 
 use crate::append::encode;
 use crate::archive::{Handle, LanceArchive, Tables, Written};
-use crate::predicate::{ascending, of_log, of_logs};
+use crate::predicate::{ascending, at_offsets, of_log, of_logs};
 use crate::query::{Page, fetch};
 
 /// Logs looked up by one predicate.
@@ -56,7 +57,15 @@ impl TranscriptArchive for LanceArchive {
 
     async fn record_ids(&self, after: &LogPlace, upto: u64) -> Result<RecordIds, Failure> {
         let messages = self.0.messages.record_ids(after, upto).await?;
-        Ok(RecordIds { messages, moves: self.0.moves.record_ids(after, upto).await? })
+        let moves = self.0.moves.record_ids(after, upto).await?;
+        Ok(RecordIds { messages, moves, records: self.0.records.record_ids(after, upto).await? })
+    }
+
+    async fn bodies(&self, log: &LogPlace, offsets: &[u64]) -> Result<Vec<KeptBody>, Failure> {
+        if offsets.is_empty() {
+            return Ok(Vec::new());
+        }
+        self.0.records.bodies(log, offsets).await
     }
 }
 
@@ -65,7 +74,29 @@ impl Tables {
         let mut writer = self.writer.lock().await;
         let writer = &mut *writer;
         self.messages.append_new(&mut writer.messages, records.messages).await?;
-        self.moves.append_new(&mut writer.moves, records.moves).await
+        self.moves.append_new(&mut writer.moves, records.moves).await?;
+        self.records.append_new(&mut writer.records, records.records).await
+    }
+}
+
+impl Handle<KeptRecord> {
+    async fn bodies(&self, log: &LogPlace, offsets: &[u64]) -> Result<Vec<KeptBody>, Failure> {
+        let filter = Some(at_offsets(log, offsets));
+        let columns = ["log_offset", KeptRecord::ID, "payload"];
+        let mut found = Vec::new();
+        fetch(self, Page { filter, columns: &columns, order: None, offset: 0, limit: None }, |cells| {
+            for row in 0..cells.rows() {
+                let (id, body) = (cells.text(KeptRecord::ID, row)?, cells.text("payload", row)?);
+                found.push(KeptBody {
+                    offset: cells.count("log_offset", row)?,
+                    id: id.unwrap_or_default().to_owned(),
+                    body: Json::lenient(body.unwrap_or_default()),
+                });
+            }
+            Ok(())
+        })
+        .await?;
+        Ok(found)
     }
 }
 

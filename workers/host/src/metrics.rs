@@ -49,7 +49,7 @@ fn describe() {
     describe_counter!(COMMITS_FENCED, count, "Commits refused because the shard has another owner");
     describe_counter!(ARCHIVED_ROWS, count, "Journal rows moved to the archive");
     describe_counter!(LEASE_CHANGES, count, "Shards taken or given back");
-    describe_counter!(SESSIONS_HEALED, count, "Sessions that nothing would have moved, made due by the auditor");
+    describe_counter!(SESSIONS_HEALED, count, "Sessions that nothing would have moved, moved by the auditor");
     describe_counter!(INVARIANT_BROKEN, count, "Invariants found broken: anything above 0 is a defect");
     describe_gauge!(SESSIONS_LIVE, count, "Sessions that have not ended");
     describe_gauge!(SESSIONS_ACTIVE, count, "Sessions held in memory");
@@ -59,6 +59,11 @@ fn describe() {
         "Sessions that nothing will ever move: anything above 0 is a defect"
     );
     describe_gauge!(SESSIONS_OVERDUE, count, "Sessions that should have gone on more than a minute ago");
+    describe_gauge!(
+        OPERATIONS_WITHOUT_EXECUTOR,
+        count,
+        "Operations that turns wait for, that could be begun, while no worker is known that runs operations"
+    );
     describe_gauge!(QUEUE_DEPTH, count, "Accepted actions that are not processed, also those of paused sessions");
     describe_gauge!(JOURNAL_LAG_ROWS, count, "Journal rows that the archive does not have yet");
     describe_gauge!(SHARDS_OWNED, count, "Shards this process owns");

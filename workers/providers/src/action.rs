@@ -2,14 +2,17 @@
 //!
 //! A kind that this crate does not know is brought by whoever wires the process: [`Actions::with`].
 
+mod billed;
 mod code;
 mod context;
+mod embed;
 mod group;
 mod http;
 mod llm;
 pub mod mcp;
 mod memory;
 mod mock;
+mod project;
 mod template;
 
 #[cfg(test)]
@@ -20,13 +23,14 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use domain::chat::ToolErrorCode;
-use domain::ports::{ActionCall, ActionFailure, ActionRunner, Definitions, Models, Probe, Trouble};
+use domain::ports::{ActionCall, ActionFailure, ActionRunner, Bill, Definitions, Embedder, Models, Probe, Trouble};
 use schemas::definition::ActionKind;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::call::{CallError, Class};
 use crate::net::Net;
+use billed::{NoBill, OnBill};
 pub use code::CodeConfig;
 use mcp::{McpServer, Servers};
 pub use memory::MemoryActions;
@@ -45,6 +49,7 @@ pub struct Actions {
     net: Net,
     models: Arc<dyn Models>,
     definitions: Arc<dyn Definitions>,
+    embedder: Option<Arc<dyn Embedder>>,
     servers: Servers,
     code: CodeConfig,
     others: HashMap<ActionKind, Arc<dyn ActionRunner>>,
@@ -60,7 +65,14 @@ impl Actions {
     ) -> Result<Self, String> {
         let net = Net::new(config.allow_private)?;
         let servers = Servers::new(config.mcp, net.models.clone());
-        Ok(Self { net, models, definitions, servers, code: config.code, others: HashMap::new() })
+        Ok(Self { net, models, definitions, embedder: None, servers, code: config.code, others: HashMap::new() })
+    }
+
+    /// With what embeds the texts of `llm` actions.
+    #[must_use]
+    pub fn embedding_with(mut self, embedder: Arc<dyn Embedder>) -> Self {
+        self.embedder = Some(embedder);
+        self
     }
 
     /// With a runner for a kind, as for `memory`, instead of whatever is here.
@@ -79,17 +91,27 @@ impl Actions {
 #[async_trait]
 impl ActionRunner for Actions {
     async fn run(&self, call: &ActionCall) -> Result<Value, ActionFailure> {
+        self.run_billed(call, &NoBill).await
+    }
+
+    async fn run_billed(&self, call: &ActionCall, bill: &dyn Bill) -> Result<Value, ActionFailure> {
         let kind = call.request.kind;
         if let Some(other) = self.others.get(&kind) {
-            return other.run(call).await;
+            return other.run_billed(call, bill).await;
         }
         match kind {
             ActionKind::Http => http::run(&self.net, call).await,
             ActionKind::Mock => mock::run(call).await,
-            ActionKind::Llm => llm::run(self.models.as_ref(), self.definitions.as_ref(), call).await,
+            ActionKind::Llm if call.request.operation == embed::OPERATION => {
+                embed::run(self.embedder.as_deref(), call).await
+            }
+            ActionKind::Llm => llm::run(self.models.as_ref(), self.definitions.as_ref(), call, bill).await,
             ActionKind::Context => context::run(call),
             ActionKind::Mcp => mcp::run(&self.servers, call).await,
-            ActionKind::Code => code::run(&self.code, self, call).await,
+            ActionKind::Code => {
+                let of_program = OnBill { runner: self, bill, attempt: call.attempt };
+                code::run(&self.code, &of_program, call).await
+            }
             // A person does it: the question is the work, and the answer ends the operation from outside.
             ActionKind::Human
             | ActionKind::Memory

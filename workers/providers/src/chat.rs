@@ -3,6 +3,7 @@
 
 mod attempt;
 mod emission;
+mod meter;
 mod record;
 
 use std::sync::Arc;
@@ -18,6 +19,7 @@ use crate::config::Endpoint;
 use crate::net::Net;
 use crate::scripted::{Asked, Scripted};
 pub(crate) use emission::Emission;
+use meter::Meter;
 use record::Log;
 
 /// Who answers a call, and on which terms.
@@ -44,7 +46,7 @@ impl Source {
     }
 }
 
-/// Makes the call. Streams when somebody listens.
+/// Makes the call. Streams when somebody listens to pieces.
 pub(crate) async fn chat(net: &Net, target: &Target, call: &ChatCall, sink: Option<&dyn DeltaSink>) -> ChatOutcome {
     let mut request = call.request.clone();
     request.parameters = request.parameters.over(&target.parameters);
@@ -54,16 +56,14 @@ pub(crate) async fn chat(net: &Net, target: &Target, call: &ChatCall, sink: Opti
         (None, Source::Endpoint(endpoint)) => endpoint.model.clone(),
         (None, Source::Scripted(_)) => crate::scripted::MODEL_NAME.to_owned(),
     };
-    let log = Log::start(call, provider, &model, sink.is_some());
-    let mut made = 0;
+    let meter = Meter::new(&request);
+    let listener = sink.filter(|sink| sink.wants_pieces());
+    let log = Log::start(call, (provider, model.as_str()), listener.is_some(), &meter).told_to(&target.prices, sink);
     let result = match &target.source {
-        Source::Endpoint(endpoint) => match attempt::Prepared::new(endpoint, &request, &call.id, sink.is_some()) {
+        Source::Endpoint(endpoint) => match attempt::Prepared::new(endpoint, &request, &call.id, listener.is_some()) {
             Err(error) => Err((error, 0)),
             Ok(prepared) => {
-                let attempt = || {
-                    made += 1;
-                    attempt::make(net, endpoint, &prepared, Emission::new(sink, made))
-                };
+                let attempt = || attempt::make(net, endpoint, &prepared, Emission::new(listener, &meter));
                 attempts::run(MODEL, |_| true, attempt).await
             }
         },
@@ -72,32 +72,29 @@ pub(crate) async fn chat(net: &Net, target: &Target, call: &ChatCall, sink: Opti
                 ModelTarget::Named(name) => Some(name.as_str()),
                 ModelTarget::Default | ModelTarget::Profile(_) => None,
             };
-            let asked = Asked::new(call, &request, profile, sink.is_some());
-            let attempt = || {
-                made += 1;
-                scripted.attempt(&asked, Emission::new(sink, made))
-            };
+            let asked = Asked::new(call, &request, profile, listener.is_some());
+            let attempt = || scripted.attempt(&asked, Emission::new(listener, &meter));
             attempts::run(MODEL, |_| true, attempt).await
         }
     };
-    finish(log, &target.prices, result, made)
+    finish(log, result)
 }
 
 /// A call that could not be made: nobody is there to answer it.
 pub(crate) fn refuse(call: &ChatCall, provider: &str, code: Code, error: CallError) -> ChatOutcome {
-    let log = Log::start(call, provider, "", false);
-    let record = log.failed(&error, 0);
+    let meter = Meter::new(&call.request);
+    let record = Log::start(call, (provider, ""), false, &meter).failed(&error, 0);
     ChatOutcome { record, result: Err(error.into_chat_failure(code, provider, 0)) }
 }
 
-fn finish(log: Log, prices: &Prices, result: Result<ChatReply, (CallError, u32)>, made: u32) -> ChatOutcome {
+fn finish(log: Log<'_>, result: Result<ChatReply, (CallError, u32)>) -> ChatOutcome {
     match result {
-        Ok(reply) => ChatOutcome { record: log.answered(&reply, prices, made), result: Ok(reply) },
+        Ok(reply) => ChatOutcome { record: log.answered(&reply), result: Ok(reply) },
         Err((error, attempts)) => {
-            let provider = log.provider().to_owned();
             let record = log.failed(&error, attempts);
             // A model's answer leaves no trace outside: a repeat costs money, it does no harm.
-            ChatOutcome { record, result: Err(error.into_chat_failure(Code::ProviderFailed, &provider, attempts)) }
+            let failure = error.into_chat_failure(Code::ProviderFailed, &record.provider, attempts);
+            ChatOutcome { record, result: Err(failure) }
         }
     }
 }

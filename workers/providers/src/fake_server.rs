@@ -46,10 +46,13 @@ impl FakeServer {
                 let request = read(&mut stream).await;
                 keep.lock().expect("unpoisoned").push(request);
                 let reply = replies.get(number).or(replies.last()).cloned().unwrap_or(Say::HangUp);
-                if matches!(reply, Say::Silence) {
-                    held.push(stream);
-                } else {
-                    write(&mut stream, reply).await;
+                match reply {
+                    Say::Silence => held.push(stream),
+                    // One that stalls does not hold up the others.
+                    Say::Stream(..) => {
+                        tokio::spawn(async move { write(&mut stream, reply).await });
+                    }
+                    _ => write(&mut stream, reply).await,
                 }
             }
         });

@@ -22,7 +22,7 @@ mod performer;
 mod scripted;
 mod sse;
 
-pub use action::mcp::McpServer;
+pub use action::mcp::{McpServer, Servers as McpServers};
 pub use action::{Actions, ActionsConfig, CodeConfig, MemoryActions};
 pub use config::{ConfigProblems, EmbeddingConfig, EmbeddingSettings, Profile, ProvidersConfig, Secret, Vendor};
 pub use embedding::{STATIC_MODEL, StaticEmbedder, embedder};

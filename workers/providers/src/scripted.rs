@@ -83,7 +83,9 @@ impl Scripted {
         let found = self.find(asked, &facts);
         self.recorder.record(asked, found.map(|(rule, _)| rule));
         let Some((_, reply)) = found else {
-            return Err(CallError::new(Class::Invalid, "scripted: no rule of the script fits this request"));
+            let error = CallError::new(Class::Invalid, "scripted: no rule of the script fits this request");
+            emission.fail(&error);
+            return Err(error);
         };
         wait(reply.delay_ms).await;
         let answer = reply.answer(asked, &facts);
@@ -95,7 +97,10 @@ impl Scripted {
             emission.tell(piece);
         }
         match error {
-            Some(error) => Err(error),
+            Some(error) => {
+                emission.fail(&error);
+                Err(error)
+            }
             None => {
                 emission.complete();
                 Ok(answer)

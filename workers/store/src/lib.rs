@@ -1,6 +1,9 @@
 //! The SQL store: ledger, session registry, commits, journal, leases, tokens, definitions,
 //! conversations and memories. SQLite serves the embedded fleet, PostgreSQL a fleet of processes: two
 //! implementations of the same ports under the same contract suites, which share what is pure.
+//!
+//! [`SqliteConversations`] is apart from all that: the durable store of the library `engine`, in a file of
+//! its own.
 
 mod accepting;
 mod action_row;
@@ -18,4 +21,4 @@ mod talking;
 
 pub use open::{OpenError, OpenOptions, Versions};
 pub use postgres::PostgresStore;
-pub use sqlite::SqliteStore;
+pub use sqlite::{SqliteConversations, SqliteStore};

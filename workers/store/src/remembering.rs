@@ -13,7 +13,7 @@ use schemas::limits::MEMORY_INLINE_BYTES_MAX;
 use schemas::memory::{Memory, MemoryChange, MemoryOwner, MemoryTier};
 
 use crate::columns::{Columns, bad_value, count, id, json, name};
-pub(crate) use find::{Corpus, Only, list, search};
+pub(crate) use find::{Corpus, Only, found, list, search};
 pub(crate) use kept::{kept_memory, revision, tail_columns, tail_row};
 pub(crate) use seen::SeenRow;
 

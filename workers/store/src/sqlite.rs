@@ -18,6 +18,7 @@ mod header;
 mod journal;
 mod leases;
 mod ledger;
+mod library;
 mod memories;
 mod open;
 mod operations;
@@ -34,6 +35,7 @@ mod writer;
 #[cfg(test)]
 mod tests;
 
+pub use library::SqliteConversations;
 pub(crate) use open::MIGRATIONS;
 
 use crate::batch::Queue;

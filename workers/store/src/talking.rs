@@ -56,6 +56,8 @@ pub(crate) struct Joined {
     /// When the conversation was created.
     pub(crate) opened_at_ms: i64,
     pub(crate) participant: Participant,
+    /// A session that is created takes part; unless it had a seat and lost it before.
+    pub(crate) at_creation: bool,
 }
 
 /// Everything that a transaction adds to conversations, in the order in which it is written.
@@ -162,10 +164,13 @@ impl<'b> Words<'b> {
             if let (false, Some(spec)) = (forums.contains_key(place), specs.get(*key)) {
                 let conversation = talk::opened_by(&place.1, agent_id.as_str(), agent_id, spec, now_ms);
                 forums.insert(place.clone(), Forum::of(&conversation));
-                let participant = talk::participant_of(&key.session_id, agent_id, now_ms);
-                let joined =
-                    participant.map(|participant| Joined { place: place.clone(), opened_at_ms: now_ms, participant });
-                additions.joined.extend(joined);
+                let participant = talk::participant_of(&key.session_id, agent_id, None, now_ms);
+                additions.joined.extend(participant.map(|participant| Joined {
+                    place: place.clone(),
+                    opened_at_ms: now_ms,
+                    participant,
+                    at_creation: false,
+                }));
                 additions.opened.push((place.0.clone(), conversation));
             }
         }
@@ -198,6 +203,26 @@ impl Forum {
             last_offset: conversation.last_offset,
         }
     }
+}
+
+/// What the logs say of those who have joined conversations as they were before.
+pub(crate) fn announced<'j>(
+    joined: impl IntoIterator<Item = &'j Joined>,
+    forums: &HashMap<Place, Forum>,
+) -> Vec<(Place, LogRecord)> {
+    let of = |joined: &Joined| {
+        let forum = forums.get(&joined.place)?;
+        let record = talk::seats::joined(forum.status, forum.last_offset, &joined.participant)?;
+        Some((joined.place.clone(), record))
+    };
+    joined.into_iter().filter_map(of).collect()
+}
+
+/// The same with their places in the logs, as all there is to add.
+pub(crate) fn announcement<'b>(records: &'b [(Place, LogRecord)], forums: &HashMap<Place, Forum>) -> Additions<'b> {
+    let said: Vec<Said<'b>> =
+        records.iter().map(|(home, record)| Said { place: home.clone(), record, shard: None }).collect();
+    Additions { placed: place(&said, &mut forums.clone(), &HashSet::new()), ..Additions::default() }
 }
 
 /// Numbers records in their order. What is in its log already, or twice here, takes no number.

@@ -1,8 +1,10 @@
 //! The archivist role: moves history from the journal to the archive, in large batches, then trims
-//! the journal (DESIGN 6); memories, and what is said in conversations, likewise. Any number may run: one
+//! the journal (DESIGN 6); memories, and logs of conversations, likewise. Any number may run: one
 //! holds the role and works, the others stand by.
 
+mod batch;
 mod condition;
+mod lightener;
 mod memories;
 mod pace;
 mod role;
@@ -26,6 +28,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use condition::Condition;
+use lightener::Lightener;
 use memories::Mover;
 use round::{Marks, Round};
 use transcripts::Copier;
@@ -63,6 +66,10 @@ pub struct ArchivistConfig {
     pub trim_ms: u64,
     /// Processed actions are recognised as repeats for this long.
     pub ledger_retention_ms: u64,
+    /// What models and tools made of turns has its bodies in the database for this long.
+    pub records_whole_ms: u64,
+    /// Nobody who has just taken the role lets go of them before this time has passed.
+    pub lighten_after_ms: u64,
     /// Longest wait between two attempts while something fails.
     pub backoff_max_ms: u64,
     /// How long the role is held without being renewed, and how often it is renewed or tried for.
@@ -81,6 +88,8 @@ impl Default for ArchivistConfig {
             maintain_ms: 5_000,
             trim_ms: 2_000,
             ledger_retention_ms: limits::LEDGER_RETENTION_MS,
+            records_whole_ms: limits::RECORDS_WHOLE_MS,
+            lighten_after_ms: limits::RECORDS_LIGHTEN_AFTER_MS,
             backoff_max_ms: 30_000,
             lease_ms: limits::ROLE_LEASE_MS,
             renew_ms: limits::ROLE_RENEW_MS,
@@ -139,6 +148,7 @@ struct Loop {
     trimmer: Trimmer,
     mover: Mover,
     copier: Copier,
+    lightener: Lightener,
     archiving: Condition,
     trimming: Condition,
     upkeep: Condition,
@@ -153,6 +163,7 @@ impl Loop {
             trimmer: Trimmer::new(&config),
             mover: Mover::new(&config),
             copier: Copier::new(&config),
+            lightener: Lightener::new(&config),
             archiving: Condition::new("archiving history", &config),
             trimming: Condition::new("trimming the journal", &config),
             upkeep: Condition::new("maintaining the archive", &config),
@@ -172,6 +183,7 @@ impl Loop {
             if self.marks.is_some() {
                 more |= self.mover.turn(&self.deps).await;
                 more |= self.copier.turn(&self.deps).await;
+                more |= self.lightener.turn(&self.deps).await;
             }
             self.trim().await;
             self.maintain().await;

@@ -1,7 +1,12 @@
-//! The liveness auditor (DESIGN 1, idea 5): walks all sessions, page by page, for those that nothing
-//! will ever move, counts them, and makes them due again. One per fleet, under a role lease.
+//! The liveness auditor (DESIGN 1, idea 5): walks all sessions and all active turns, page by page, for those
+//! that nothing will ever move, counts them, and helps them on. One per fleet, under a role lease.
 
+mod facts;
+mod heal;
 mod pass;
+mod suspects;
+#[cfg(test)]
+mod tests;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,7 +19,8 @@ use tokio::time::{Instant, MissedTickBehavior};
 use tokio_util::sync::CancellationToken;
 
 use crate::runner::Shared;
-use pass::{Pass, Suspects};
+use pass::Pass;
+use suspects::Suspects;
 
 /// Held by whoever audits.
 const ROLE: &str = "auditor";
@@ -27,6 +33,8 @@ pub(crate) struct Auditor {
     /// Whom the pass before found without a cause.
     suspects: Suspects,
     holds: bool,
+    /// Whether operations wait and no worker is known that runs any, to say so once.
+    lacks_executor: bool,
     /// Whether it cannot audit, to say so once.
     outage: Outage,
     begun: Instant,
@@ -35,7 +43,8 @@ pub(crate) struct Auditor {
 impl Auditor {
     pub fn new(shared: Arc<Shared>) -> Self {
         let (outage, begun) = (Outage::default(), Instant::now());
-        Self { shared, pass: Pass::default(), suspects: Suspects::new(), holds: false, outage, begun }
+        let (pass, suspects) = (Pass::default(), Suspects::default());
+        Self { shared, pass, suspects, holds: false, lacks_executor: false, outage, begun }
     }
 
     /// Runs until told to stop.
@@ -84,19 +93,36 @@ impl Auditor {
     async fn finish_pass(&mut self) -> Result<(), Failure> {
         let overdue = self.pass.overdue_actions(&self.shared).await?;
         let pass = std::mem::take(&mut self.pass);
-        metrics::gauge!(metric::SESSIONS_WITHOUT_CAUSE).set(pass.without_cause as f64);
+        metrics::gauge!(metric::SESSIONS_WITHOUT_CAUSE).set(pass.suspects.without_cause() as f64);
         metrics::gauge!(metric::SESSIONS_OVERDUE).set((pass.overdue + overdue) as f64);
+        metrics::gauge!(metric::OPERATIONS_WITHOUT_EXECUTOR).set(pass.without_executor as f64);
+        self.tell_executors(pass.without_executor);
         self.suspects = pass.suspects;
         Ok(())
+    }
+
+    /// That nobody runs operations is a cause, and one that somebody has to know of.
+    fn tell_executors(&mut self, waiting: usize) {
+        let lacked = std::mem::replace(&mut self.lacks_executor, waiting > 0);
+        match (lacked, waiting) {
+            (false, 1..) => tracing::warn!(
+                waiting,
+                "turns wait for operations, and no worker is known that runs any; start a worker with the role executor"
+            ),
+            (true, 0) => tracing::info!("no turn waits for an executor any more"),
+            _ => {}
+        }
     }
 
     /// Another audits: what this process saw is its own no more.
     fn stand_by(&mut self) {
         if std::mem::take(&mut self.holds) {
             self.pass = Pass::default();
-            self.suspects.clear();
+            self.suspects = Suspects::default();
+            self.lacks_executor = false;
             metrics::gauge!(metric::SESSIONS_WITHOUT_CAUSE).set(0.0);
             metrics::gauge!(metric::SESSIONS_OVERDUE).set(0.0);
+            metrics::gauge!(metric::OPERATIONS_WITHOUT_EXECUTOR).set(0.0);
         }
     }
 }

@@ -7,6 +7,7 @@ mod nudge;
 mod record;
 mod relay;
 mod run;
+mod till;
 #[cfg(test)]
 mod tests;
 

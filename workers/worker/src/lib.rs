@@ -12,3 +12,4 @@ mod auditor;
 mod shard_task;
 mod schedule;
 mod lease;
+mod stall;

@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use domain::ports::{Archive, Clock, Commits, Effects, Journal, Leases, Ledger, Live, Operations, Queue, Sessions};
+use domain::ports::{
+    Archive, Clock, Commits, Conversations, Effects, Journal, Leases, Ledger, Live, Operations, Queue, Sessions,
+};
 use schemas::id::WorkerId;
 use schemas::limits;
 use tokio::sync::Semaphore;
@@ -11,6 +13,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::auditor::Auditor;
 use crate::lease::{LeaseClock, LeaseKeeper};
+use crate::stall::Stall;
 use crate::step_log::StepLog;
 
 /// The ports of a runner.
@@ -19,6 +22,8 @@ pub struct RunnerDeps {
     pub ledger: Arc<dyn Ledger>,
     pub sessions: Arc<dyn Sessions>,
     pub operations: Arc<dyn Operations>,
+    /// Read by the auditor alone: steps write them with their commits.
+    pub conversations: Arc<dyn Conversations>,
     pub commits: Arc<dyn Commits>,
     pub journal: Arc<dyn Journal>,
     pub archive: Arc<dyn Archive>,
@@ -84,6 +89,7 @@ pub(crate) struct Shared {
     pub live: Arc<Semaphore>,
     /// One permit per heavy decision that is being made.
     pub heavy: Arc<Semaphore>,
+    pub stall: Stall,
 }
 
 impl Shared {
@@ -107,7 +113,8 @@ impl Runner {
     pub fn start(deps: RunnerDeps, config: RunnerConfig) -> Self {
         let live = Arc::new(Semaphore::new(config.live_sessions_max));
         let heavy = Arc::new(Semaphore::new(limits::HEAVY_DECISIONS_MAX));
-        let shared = Arc::new(Shared { lease: LeaseClock::new(config.lease_ms), deps, config, live, heavy });
+        let (lease, stall) = (LeaseClock::new(config.lease_ms), Stall::new());
+        let shared = Arc::new(Shared { deps, config, lease, live, heavy, stall });
         let (leave, left) = (CancellationToken::new(), CancellationToken::new());
         let (keeper, end) = (LeaseKeeper::new(shared.clone(), leave.clone()), left.clone().drop_guard());
         let keeper = tokio::spawn(async move {

@@ -4,10 +4,13 @@
 mod assemble;
 mod chat;
 mod compact;
+mod history;
 mod hooks;
 mod memory;
 mod persona;
 mod stream;
+#[cfg(test)]
+mod tests;
 
 use std::collections::{BTreeMap, HashMap};
 use std::future::Future;
@@ -17,7 +20,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use domain::effect::{Effect, EffectCall, EffectFailure, Outcome, TalkWork};
 use domain::failure::Failure;
-use domain::ports::{Clock, Conversations, Definitions, Effects, Embedder, Live, Memories, Models};
+use domain::ports::{Clock, Conversations, Definitions, Effects, Embedder, Live, Memories, Models, Sessions};
 use schemas::definition::NamespaceBudget;
 use schemas::id::Namespace;
 use schemas::problem::Code;
@@ -27,6 +30,7 @@ use tokio::sync::Notify;
 #[derive(Clone)]
 pub struct TalkDeps {
     pub conversations: Arc<dyn Conversations>,
+    pub sessions: Arc<dyn Sessions>,
     pub definitions: Arc<dyn Definitions>,
     pub models: Arc<dyn Models>,
     pub memories: Arc<dyn Memories>,
@@ -78,11 +82,12 @@ impl Effects for Talking {
             TalkWork::Assemble { settings, pending } => {
                 assemble::assemble(&self.deps, &call.session.namespace, talk, settings, pending).await
             }
-            TalkWork::Chat { number, without_tools, summary, may_compact, checks } => {
+            TalkWork::Chat { number, assembly, without_tools, summary, may_compact, checks } => {
                 let cuttable = self.cuttable(&call.key);
                 let place = (&call.session.namespace, &call.session.session_id);
                 let asked = chat::Asked {
                     number: *number,
+                    assembly: assembly.as_deref(),
                     without_tools: *without_tools,
                     summary: summary.as_deref(),
                     may_compact: *may_compact,
@@ -91,9 +96,10 @@ impl Effects for Talking {
                 };
                 chat::chat(&self.deps, place, talk, asked, &cuttable.notify).await
             }
-            TalkWork::Compact { number, summary, asked, without_model } => {
-                let (number, summary) = (*number, summary.as_deref());
-                let asked = compact::Asked { number, summary, by_tool: *asked, without_model: *without_model };
+            TalkWork::Compact { number, assembly, summary, asked, without_model } => {
+                let (number, assembly, summary) = (*number, assembly.as_deref(), summary.as_deref());
+                let (by_tool, without_model) = (*asked, *without_model);
+                let asked = compact::Asked { number, assembly, summary, by_tool, without_model };
                 compact::compact(&self.deps, &call.session.namespace, talk, asked).await
             }
             TalkWork::Extract => memory::extract(&self.deps, &call.session.namespace, talk).await,

@@ -70,11 +70,12 @@ function Facts({ conversation }) {
 }
 
 const Provider = ({ record }) => {
-  const { usage = {}, outcome = {} } = record;
+  const { usage = {}, outcome = {}, response_metadata: { lost_attempts: lost = [], error } = {} } = record;
+  const end = error === 'cancelled' ? 'cut short' : 'failed';
   const ms = (outcome.finished_at_ms ?? record.finished_at_ms) - (outcome.started_at_ms ?? record.started_at_ms);
   return html`<li class="provider"><p><b>${record.model}</b> <span class="faint">${record.provider}</span></p>
     <p class="faint">${[`${tokens(usage.input_tokens)} in`, `${tokens(usage.output_tokens)} out`, usage.cached_input_tokens ? `${tokens(usage.cached_input_tokens)} cached` : '',
-    duration(ms), record.cost ? cost(record.cost) : '', outcome.attempts > 1 ? `${outcome.attempts} attempts` : '', outcome.ok === false ? 'failed' : ''].filter(Boolean).join(' · ')}</p></li>`;
+    duration(ms), record.cost ? cost(record.cost) : '', outcome.attempts > 1 ? `${outcome.attempts} attempts` : '', outcome.ok === false ? end : '', lost.some(({ estimated }) => estimated) ? 'partly estimated' : ''].filter(Boolean).join(' · ')}</p></li>`;
 };
 
 function Moves({ moves }) {

@@ -131,8 +131,11 @@ function Broken({ block, state }) {
     <p class="faint">${error?.code ?? ''}${error?.provider ? ` · ${error.provider}` : ''}</p></div></div>`;
 }
 
-export const LineItem = ({ item }) => html`
-  <p class="line-item"><span>${EVENTS[item.name] ?? item.name.replaceAll(/[._]/g, ' ')}${item.data?.by ? ` · ${item.data.by}` : ''}</span> <${Time} at=${item.at} /></p>`;
+/** Whom an event is about; empty if about nobody. */
+const whom = (who, agents) => (who ? `${who.type === 'agent' ? nameOf(agents, who.agent_id) : who.user_id} ` : '');
+
+export const LineItem = ({ item, agents }) => html`
+  <p class="line-item" data-event=${item.name}><span>${whom(item.data?.participant, agents)}${EVENTS[item.name] ?? item.name.replaceAll(/[._]/g, ' ')}${item.data?.by ? ` · ${item.data.by}` : ''}</span> <${Time} at=${item.at} /></p>`;
 
 export const SummaryItem = ({ item }) => html`
   <details class="summary-item"><summary>What is above is out of the model’s context; a summary stands for it</summary><${Markdown} text=${item.summary.text ?? ''} /></details>`;

@@ -5,7 +5,7 @@ import { curl } from '../curl.js';
 import { causeText, clock, full, isFinal, number, withClock } from '../format.js';
 import { useKeys } from '../keys.js';
 import { usePoll } from '../poll.js';
-import { go, lastList } from '../router.js';
+import { go, lastList, toSession } from '../router.js';
 import { useNow } from '../store.js';
 import { Icon } from '../ui/icons.js';
 import { Json } from '../ui/json.js';
@@ -45,7 +45,8 @@ function Why({ why }) {
   return html`
     <section class="card why"><h2>Why</h2>
       <p class="why-summary">${withClock(why.summary)}</p>
-      <ol>${why.chain.map((link, i) => html`<li key=${i}><b>${link.what}</b> ${withClock(link.detail)}
+      <ol>${why.chain.map((link, i) => html`<li key=${i}>
+        ${link.session_id ? html`<a href=${toSession(link.session_id)} title=${link.session_id}><b>${link.what}</b></a>` : html`<b>${link.what}</b>`} ${withClock(link.detail)}
         ${link.until && Date.parse(link.until) > now && html` <span class="faint">until ${clock(link.until)}</span>`}</li>`)}</ol>
       ${why.remedy && html`<p class="remedy">${why.remedy}</p>`}
     </section>`;

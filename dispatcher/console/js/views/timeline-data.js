@@ -26,6 +26,8 @@ export function useTimeline(id, following, onEvent) {
   const [view, setView] = useState({ events: [], held: 0, gap: false, loaded: false, link: 'connecting', error: null });
   const store = useRef({ events: [], held: [], gap: false, batch: [], timer: 0, rush: false, stream: null, parked: false });
   const follows = useRef(following);
+  /** The page was left: what is still asked for opens no stream any more. */
+  const left = useRef(false);
   const told = useRef(onEvent);
   told.current = onEvent;
 
@@ -77,6 +79,7 @@ export function useTimeline(id, following, onEvent) {
   const begin = useCallback(async () => {
     try {
       const { session } = await request(`/api/sessions/${encodeURIComponent(id)}`);
+      if (left.current) return;
       connect(Math.max(0, session.last_offset - WINDOW));
       if (session.last_offset === 0) setView((old) => ({ ...old, loaded: true }));
     } catch (error) {
@@ -85,6 +88,7 @@ export function useTimeline(id, following, onEvent) {
   }, [id]);
 
   useEffect(() => {
+    left.current = false;
     let hidden = 0;
     begin();
     const change = async () => {
@@ -95,6 +99,7 @@ export function useTimeline(id, following, onEvent) {
       s.parked = false;
       const cursor = s.stream.cursor();
       const { session } = await request(`/api/sessions/${encodeURIComponent(id)}`).catch(() => ({}));
+      if (left.current) return;
       if (session && session.last_offset - cursor > HELD_MAX) {
         Object.assign(s, { events: [], held: [], batch: [], gap: false });
         connect(session.last_offset - WINDOW);
@@ -104,6 +109,7 @@ export function useTimeline(id, following, onEvent) {
     };
     document.addEventListener('visibilitychange', change);
     return () => {
+      left.current = true;
       document.removeEventListener('visibilitychange', change);
       clearTimeout(hidden);
       clearTimeout(store.current.timer);

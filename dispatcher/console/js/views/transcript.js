@@ -14,20 +14,38 @@ const TOP_PX = 500;
 function useScroll(items, load) {
   const box = useRef(null);
   const follows = useRef(true);
+  const last = useRef(0);
   const before = useRef(null);
   const [away, setAway] = useState(false);
   const reader = useRef(load);
   reader.current = load;
   const first = items[0]?.key;
 
+  // Looked at before each change of the place: the browser tells of a scroll a frame later, and what
+  // grows in between would take a reader who has just gone up back to the end.
+  const look = () => {
+    const el = box.current;
+    const below = el.scrollHeight - el.scrollTop - el.clientHeight;
+    if (el.scrollTop < last.current && below > 1) follows.current = false;
+    else if (el.scrollTop > last.current && below < END_PX) follows.current = true;
+    last.current = el.scrollTop;
+  };
+  const goToEnd = () => {
+    box.current.scrollTop = box.current.scrollHeight;
+    last.current = box.current.scrollTop;
+  };
+
   useEffect(() => {
     const el = box.current;
     const watch = () => {
-      follows.current = el.scrollHeight - el.scrollTop - el.clientHeight < END_PX;
+      look();
       setAway(!follows.current);
       if (el.scrollTop < TOP_PX && el.scrollHeight > el.clientHeight) reader.current();
     };
-    const size = new ResizeObserver(() => { if (follows.current) el.scrollTop = el.scrollHeight; });
+    const size = new ResizeObserver(() => {
+      look();
+      if (follows.current) goToEnd();
+    });
     el.addEventListener('scroll', watch, { passive: true });
     size.observe(el);
     size.observe(el.firstElementChild);
@@ -37,13 +55,15 @@ function useScroll(items, load) {
   useLayoutEffect(() => {
     const el = box.current;
     const was = before.current;
+    look();
     // Browsers that hold the place by themselves have moved it already.
     if (was && was.first !== first && !follows.current && el.scrollTop === was.top) el.scrollTop += el.scrollHeight - was.height;
-    else if (follows.current) el.scrollTop = el.scrollHeight;
+    else if (follows.current) goToEnd();
+    last.current = el.scrollTop;
     before.current = { first, top: el.scrollTop, height: el.scrollHeight };
   }, [items]);
 
-  const toEnd = () => { follows.current = true; box.current.scrollTop = box.current.scrollHeight; setAway(false); };
+  const toEnd = () => { follows.current = true; goToEnd(); setAway(false); };
   return { box, away, toEnd };
 }
 
@@ -85,7 +105,7 @@ export function Transcript({ talk, agents, chosen, actions, children }) {
       case 'turn': return html`<${TurnItem} key=${item.key} block=${item} agents=${agents} asks=${asks} chosen=${chosen === item.id}
         beside=${active.length - 1} ...${actions} />`;
       case 'summary': return html`<${SummaryItem} key=${item.key} item=${item} />`;
-      default: return !empty && html`<${LineItem} key=${item.key} item=${item} />`;
+      default: return !empty && html`<${LineItem} key=${item.key} item=${item} agents=${agents} />`;
     }
   })}
         </div>

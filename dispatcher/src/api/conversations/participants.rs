@@ -6,7 +6,7 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::routing::{delete, get, post};
 use domain::conversation::join::{self, Join, JoinContext};
 use domain::conversation::{change, view};
-use domain::ports::{Inserted, Scope};
+use domain::ports::{ConversationKey, Inserted, News, Scope};
 use schemas::conversation::{JoinAnswer, ParticipantPage, ParticipantView};
 use schemas::id::{AgentId, ConversationId, Namespace, ParticipantId, SessionId};
 use schemas::limits::PARTICIPANTS_MAX;
@@ -78,14 +78,29 @@ async fn add(
     let missing = || Refused::new(Code::ConversationNotFound, format!("There is no conversation {id}."));
     let (participant, joined) = match joined.ok_or_else(missing)? {
         Inserted::New(participant) => (participant, true),
-        Inserted::Existing(participant) => (participant, false),
+        Inserted::Existing(participant) => {
+            join.check_same(&participant)?;
+            (participant, false)
+        }
     };
+    if joined {
+        tell(&gateway, &caller.namespace, &id);
+    }
     let started = match &join {
-        Join::Agent(seat) => seats::start(&gateway, std::slice::from_ref(&**seat)).await?.pop(),
-        Join::User(_) | Join::Session { .. } => None,
+        Join::Agent(seat) if participant.left_at_ms.is_none() => {
+            seats::start(&gateway, std::slice::from_ref(&**seat)).await?.pop()
+        }
+        // Who was removed before the session began needs none any more.
+        Join::Agent(_) | Join::User(_) | Join::Session { .. } => None,
     };
     let answer = JoinAnswer { participant: view::participant(&participant), joined, started };
     Ok((if joined { StatusCode::CREATED } else { StatusCode::OK }, Json(answer)))
+}
+
+/// The log has something to say of it.
+fn tell(gateway: &Gateway, namespace: &Namespace, id: &ConversationId) {
+    let key = ConversationKey { namespace: namespace.clone(), conversation_id: id.clone() };
+    gateway.live.tell(&key, News::Logged);
 }
 
 /// A session speaks where it was created to speak, and for its own agent.
@@ -129,6 +144,7 @@ async fn leave(
 ) -> Answer<Json<ParticipantView>> {
     row(&gateway, &caller.namespace, &id).await?;
     let left = gateway.conversations.leave(&caller.namespace, &id, &participant).await?;
+    tell(&gateway, &caller.namespace, &id);
     left.as_ref().map(view::participant).map(Json).ok_or_else(|| {
         let detail =
             format!("There is no participant {participant}. GET /api/conversations/{id}/participants lists them.");

@@ -107,6 +107,7 @@ fn step(iteration: u64, state: &Json) -> Result<StepRecord> {
         iteration,
         offset: iteration + 1,
         created_at_ms: iteration as i64,
+        turn_id: None,
         step_token: token(iteration)?,
         next_step_token: token(iteration + 1)?,
         status: StepStatus::Ok,

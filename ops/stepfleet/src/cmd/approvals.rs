@@ -216,7 +216,7 @@ fn text(value: &Value, name: &str) -> String {
 
 /// A text as it is, written out where a terminal would obey it, or show it elsewhere or not at all: what a person
 /// says yes to is what is there. In JSON, these are the escapes of the very characters.
-fn visible(text: &str) -> String {
+pub(super) fn visible(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     for c in text.chars() {
         if c.is_control() || is_hidden(c) {

@@ -1,4 +1,6 @@
-//! `conversations`: list, show, create.
+//! `conversations`: list, show, create, and who takes part.
+
+mod seats;
 
 use anyhow::Result;
 use clap::{Args, Subcommand};
@@ -7,7 +9,7 @@ use serde_json::{Value, json};
 use crate::client::Client;
 use crate::output::{Output, cell, facts, table};
 
-/// Lists, shows and creates conversations.
+/// Lists, shows and creates conversations, and says who takes part.
 #[derive(Debug, Args)]
 pub struct Conversations {
     #[command(subcommand)]
@@ -49,6 +51,12 @@ enum Verb {
         #[arg(long)]
         id: Option<String>,
     },
+    /// List who takes part, and after them who has left
+    Participants { conversation: String },
+    /// Bring in an agent or a user
+    Join(seats::Join),
+    /// Take somebody out; turns that are under way go on
+    Leave(seats::Leave),
 }
 
 impl Conversations {
@@ -68,6 +76,9 @@ impl Conversations {
                 list(client, out, &query).await
             }
             Some(Verb::Show { conversation, messages }) => show(client, out, &conversation, messages).await,
+            Some(Verb::Participants { conversation }) => seats::list(client, out, &conversation).await,
+            Some(Verb::Join(join)) => join.run(client, out).await,
+            Some(Verb::Leave(leave)) => leave.run(client, out).await,
             Some(Verb::Create { agents, title, id }) => {
                 let seats: Vec<Value> = agents.iter().map(|agent| json!({ "agent_id": agent })).collect();
                 let body = json!({ "conversation_id": id, "title": title, "agents": seats });
@@ -88,7 +99,7 @@ impl Conversations {
 
 async fn list(client: &Client, out: Output, query: &[(&str, String)]) -> Result<()> {
     let page: Value = client.get("/api/conversations", query).await?;
-    out.show(&page, |page| {
+    out.show_page(&page, page["next_cursor"].as_str(), |page| {
         let mut rows = table(&["conversation", "status", "agent", "title", "records", "updated"]);
         for one in page["items"].as_array().into_iter().flatten() {
             rows.add_row([
@@ -99,9 +110,6 @@ async fn list(client: &Client, out: Output, query: &[(&str, String)]) -> Result<
                 one["last_offset"].to_string(),
                 text(one, "updated_at"),
             ]);
-        }
-        if let Some(cursor) = page["next_cursor"].as_str() {
-            rows.add_row([format!("more: --cursor {cursor}")]);
         }
         rows
     })

@@ -12,7 +12,7 @@ use crate::output::Output;
 /// Starts a session.
 #[derive(Debug, Args)]
 pub struct Create {
-    /// What it runs: run_step, tell_a_joke, summarize, research, digest, http, count, echo
+    /// What it runs: run_step, tell_a_joke, summarize, research, digest, http, count, echo, converse, bench
     moniker: String,
     /// Id of the new session [default: made by the fleet]
     #[arg(long)]

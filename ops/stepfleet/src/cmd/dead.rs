@@ -9,6 +9,9 @@ use super::items;
 use crate::client::Client;
 use crate::output::{Output, facts, table};
 
+/// Of a body, in a table; JSON has all of it.
+const BODY_CHARS_MAX: usize = 4_000;
+
 /// Lists, shows, sends again and throws away dead letters.
 #[derive(Debug, Args)]
 pub struct Dead {
@@ -43,7 +46,7 @@ impl Dead {
                         ("died", letter.died_at.clone()),
                         ("in", letter.origin.clone()),
                         ("why", letter.reason.clone()),
-                        ("body", letter.body.clone()),
+                        ("body", excerpt(&letter.body)),
                     ])
                 })
             }
@@ -74,4 +77,26 @@ async fn list(client: &Client, out: Output, limit: usize) -> Result<()> {
 async fn act(client: &Client, out: Output, id: &str, verb: &'static str) -> Result<()> {
     let answer: Value = client.post(&format!("/api/dead/{id}/{verb}"), &json!({})).await?;
     out.show(&answer, |_| facts([("id", id.to_owned()), ("done", verb.to_owned())]))
+}
+
+/// What of a body a person looks at: a message may be dead because it is too large.
+fn excerpt(body: &str) -> String {
+    let mut shown: String = body.chars().take(BODY_CHARS_MAX).collect();
+    if shown.len() < body.len() {
+        shown.push_str(&format!("… ({} bytes; --json prints all of them)", body.len()));
+    }
+    shown
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_a_large_body_the_beginning_is_shown() {
+        assert_eq!(excerpt("{\"type\": 1}"), "{\"type\": 1}");
+        let shown = excerpt(&"é".repeat(3_000_000));
+        assert!(shown.starts_with('é') && shown.ends_with("(6000000 bytes; --json prints all of them)"), "{shown}");
+        assert!(shown.chars().count() < BODY_CHARS_MAX + 100);
+    }
 }

@@ -88,6 +88,15 @@ fn machine(config: &Config, report: &mut Report) -> bool {
 }
 
 fn directory(config: &Config, report: &mut Report) -> bool {
+    if !config.data_dir.is_dir() {
+        let detail = format!(
+            "there is no {}; name the directory of an embedded fleet with --data-dir, or the services of another one \
+             with STEPFLEET_DATABASE_URL, STEPFLEET_AMQP_URL and STEPFLEET_HISTORY_URI",
+            config.data_dir.display()
+        );
+        report.add("data directory", false, detail);
+        return false;
+    }
     let holder = datadir::holder_of(&config.data_dir);
     let who = holder.as_deref().unwrap_or("nobody");
     report.add("data directory", true, format!("{}, in use by {who}", config.data_dir.display()));

@@ -42,13 +42,10 @@ impl Sessions {
         ];
         let query: Vec<(&str, String)> = filters.into_iter().filter_map(|(name, value)| Some((name, value?))).collect();
         let page: SessionPage = client.get("/api/sessions", &query).await?;
-        out.show(&page, |page| {
+        out.show_page(&page, page.next_cursor.as_deref(), |page| {
             let mut rows = table(&["session", "agent", "moniker", "status", "steps", "cause", "updated", "error"]);
             for session in &page.items {
                 rows.add_row(row(session));
-            }
-            if let Some(cursor) = &page.next_cursor {
-                rows.add_row([format!("more: --cursor {cursor}")]);
             }
             rows
         })

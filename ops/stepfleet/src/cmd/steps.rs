@@ -5,7 +5,7 @@ use clap::Args;
 use schemas::api::{SessionDetail, StepPage};
 
 use crate::client::Client;
-use crate::output::{Output, cell, or_dash, print, table};
+use crate::output::{Output, cell, or_dash, table};
 
 /// Lists steps of a session or of an agent.
 #[derive(Debug, Args)]
@@ -67,7 +67,7 @@ impl Steps {
         if let Some(session) = session.filter(|_| page.items.is_empty()) {
             client.get::<SessionDetail>(&format!("/api/sessions/{session}"), &[]).await?;
         }
-        out.show(&page, |page| {
+        out.show_page(&page, page.next_cursor.as_deref(), |page| {
             let mut rows = table(&["iteration", "step", "next", "status", "ms", "text", "guidance", "error"]);
             for step in &page.items {
                 rows.add_row([
@@ -82,30 +82,6 @@ impl Steps {
                 ]);
             }
             rows
-        })?;
-        // Not a row: a column as wide as a cursor would squeeze the others.
-        match more(&page).filter(|_| !out.json) {
-            Some(line) => print(&line),
-            None => Ok(()),
-        }
-    }
-}
-
-/// What to say below a page that is not the last one.
-fn more(page: &StepPage) -> Option<String> {
-    let cursor = page.next_cursor.as_ref()?;
-    Some(format!("more: the same with --cursor {cursor}"))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_page_says_whether_there_are_more() {
-        let page = |next_cursor| StepPage { items: Vec::new(), next_cursor };
-        assert_eq!(more(&page(None)), None);
-        let told = more(&page(Some("1~1795380852249~s1".to_owned())));
-        assert_eq!(told.as_deref(), Some("more: the same with --cursor 1~1795380852249~s1"));
+        })
     }
 }

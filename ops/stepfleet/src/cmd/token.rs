@@ -3,6 +3,7 @@
 
 use anyhow::{Result, bail};
 use clap::{Args, Subcommand};
+use domain::action::is_reserved_actor;
 use domain::ports::{Scope, TokenRow, Tokens};
 use host::config::Config;
 use schemas::id::Namespace;
@@ -65,6 +66,9 @@ async fn create(store: &dyn Tokens, out: Output, name: String, scopes: &[String]
         Ok(namespace) => namespace,
         Err(error) => bail!("namespace {namespace:?} {error}"),
     };
+    if is_reserved_actor(&name) {
+        bail!("{name:?} is a name under which the fleet itself acts; choose another one");
+    }
     if store.all().await?.iter().any(|row| row.name == name) {
         bail!("there is a token {name:?} already; revoke it first, or choose another name");
     }

@@ -7,7 +7,7 @@ use schemas::api::WhyBody;
 use crate::client::Client;
 use crate::output::{self, Output, or_dash, table};
 
-/// Says why a session stands where it stands.
+/// Says why a session stands where it stands: the chain of causes, through the sessions that it waits for.
 #[derive(Debug, Args)]
 pub struct Why {
     session: String,

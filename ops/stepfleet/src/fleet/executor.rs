@@ -1,5 +1,6 @@
 //! The executor role of a process: what its tools may use, from the settings.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use anyhow::{Error, Result, bail};
@@ -18,10 +19,11 @@ use super::Parts;
 pub fn start(parts: &Parts, config: &Config, worker: &WorkerId, nudge: Nudge) -> Result<Executor> {
     let settings = ActionsConfig {
         allow_private: parts.allow_private,
-        mcp: config.mcp.iter().map(|(name, server)| (name.clone(), server_of(server))).collect(),
+        mcp: mcp_servers(config),
         code: CodeConfig { deno: config.deno.clone(), allow_net: config.code_hosts.clone() },
     };
     let actions = Actions::new(settings, parts.models.clone(), parts.store.definitions.clone()).map_err(Error::msg)?;
+    let actions = actions.embedding_with(parts.embedder.clone());
     let memory = MemoryActions::new(parts.memories.clone(), parts.embedder.clone());
     let deps = ExecutorDeps {
         operations: parts.store.operations.clone(),
@@ -47,6 +49,11 @@ fn relayed(text: &str) -> Result<Relayed> {
         None => (Namespace::default_ns(), text),
     };
     Ok(Relayed { namespace, pool: pool.to_owned() })
+}
+
+/// The configured MCP servers, by their names.
+pub fn mcp_servers(config: &Config) -> BTreeMap<String, providers::McpServer> {
+    config.mcp.iter().map(|(name, server)| (name.clone(), server_of(server))).collect()
 }
 
 fn server_of(server: &McpServer) -> providers::McpServer {

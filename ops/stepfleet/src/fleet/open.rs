@@ -9,6 +9,7 @@ use domain::ports::{
     Archive, Clock, DeadLetters, Effects, Embedder, Live, Memories, MemoryArchive, Models, Queue, TaskQueue,
     TranscriptArchive,
 };
+use domain::read::ArchivedConversations;
 use domain::recall::ArchivedMemories;
 use domain::verify::common_past;
 use history::LanceArchive;
@@ -61,7 +62,7 @@ impl Parts {
         let schema = if config.database.is_shared() { Schema::Check } else { Schema::Migrate };
         // The ledger first: if its file is foreign, nothing else is made in the directory.
         let open = async || Store::open(config, schema, clock.clone()).await;
-        let store = awaited("database", stop, tell, store_may_come, open).await?;
+        let mut store = awaited("database", stop, tell, store_may_come, open).await?;
         // Before anything is stamped; later looks correct this one.
         if let Some(clock) = &fleet_clock
             && let Ok(ahead_ms) = store.clock_offset_ms().await
@@ -75,11 +76,13 @@ impl Parts {
             .await
             .map_err(|failure| Error::msg(failure.to_string()))?;
         let memories = Arc::new(ArchivedMemories::new(store.tail.clone(), archive.clone()));
+        store.conversations = Arc::new(ArchivedConversations::new(store.conversations, archive.clone()));
         let shards = store.leases.shard_count().await?;
         let (queue, dead, live, tasks) = carriers(config, shards)?;
         let effects = Arc::new(Talking::new(
             TalkDeps {
                 conversations: store.conversations.clone(),
+                sessions: store.sessions.clone(),
                 definitions: store.definitions.clone(),
                 models: performer.clone(),
                 memories: memories.clone(),

@@ -17,8 +17,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("dispatcher", &["schemas", "domain", "host"]),
     ("stepfleet", &["schemas", "domain", "broker", "store", "history", "providers", "host", "worker", "dispatcher"]),
     ("xtask", &[]),
-    // The library's store is a port of its own.
-    ("testkit", &["schemas", "domain", "engine"]),
+    ("testkit", &["schemas", "domain"]),
     ("sim", &["schemas", "domain", "testkit", "worker"]),
     ("e2e", &["schemas"]),
     ("chaos", &[]),
@@ -30,7 +29,9 @@ const TEST_ARROWS: &[(&str, &[&str])] = &[
     ("store", &["testkit"]),
     ("history", &["testkit"]),
     ("providers", &["testkit"]),
-    ("engine", &["providers"]),
+    // The library's durable store, as its programs have it.
+    ("engine", &["providers", "store"]),
+    ("testkit", &["engine"]),
     ("worker", &["testkit"]),
     ("dispatcher", &["testkit"]),
 ];

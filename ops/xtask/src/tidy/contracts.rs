@@ -85,7 +85,7 @@ pub fn watched(files: &[Text]) -> Vec<Finding> {
 /// `migrations/<dialect>/NNNN_name.sql`, from 0001 without gaps.
 pub fn migrations(files: &[Text]) -> Vec<Finding> {
     let mut findings = Vec::new();
-    for dialect in ["sqlite", "postgres"] {
+    for dialect in ["sqlite", "postgres", "library"] {
         let folder = format!("migrations/{dialect}/");
         let names =
             files.iter().filter_map(|file| file.path.strip_prefix(&folder)).filter(|name| *name != "schema.sql");

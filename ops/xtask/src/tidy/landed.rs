@@ -8,7 +8,7 @@ use super::{Finding, Text};
 /// A line for each, as `sha256sum` writes and checks them.
 const LIST: &str = "migrations/SHA256SUMS";
 const FOLDER: &str = "migrations/";
-const DIALECTS: &[&str] = &["sqlite/", "postgres/"];
+const DIALECTS: &[&str] = &["sqlite/", "postgres/", "library/"];
 /// What the migrations make grows with them.
 const GOLDEN: &str = "schema.sql";
 

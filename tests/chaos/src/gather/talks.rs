@@ -109,6 +109,10 @@ fn turn(detail: &Value) -> Turn {
             .iter()
             .map(|call| call["usage"].is_object().then(|| tokens(&call["usage"])))
             .collect(),
+        replies: list(&detail["provider_calls"])
+            .iter()
+            .filter(|call| call["usage"].is_object() && call["outcome"]["ok"] == true)
+            .count(),
         moves: list(&detail["moves"]).iter().map(of_move).collect(),
         operations: list(&detail["operations"]).iter().map(operation).collect(),
     }

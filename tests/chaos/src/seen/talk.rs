@@ -77,6 +77,9 @@ pub struct Turn {
     pub assembled: bool,
     /// Of each recorded call of a provider; none if nothing is known.
     pub spent: Vec<Option<(u64, u64)>>,
+    /// How many of these calls brought a reply, and told what it cost.
+    #[serde(default)]
+    pub replies: usize,
     pub moves: Vec<Move>,
     pub operations: Vec<Operation>,
 }
@@ -88,7 +91,7 @@ pub struct Move {
     pub number: u64,
     /// Whether it said something.
     pub spoke: bool,
-    /// It was cut short, for guidance that could not wait: nobody has paid for it.
+    /// It was cut short, for guidance that could not wait: its call brought no reply.
     #[serde(default)]
     pub cut: bool,
     pub calls: Vec<String>,

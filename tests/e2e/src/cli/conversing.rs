@@ -136,6 +136,35 @@ async fn a_conversation_is_begun_and_what_is_said_is_answered() {
 }
 
 #[tokio::test]
+async fn agents_and_people_join_and_leave() {
+    let fleet = open().await;
+    told(&fleet, &["conversations", "create", "ben", "--id", "c1"]).await;
+    let join = ["conversations", "join", "c1", "eve", "--id", "p-eve"];
+    let joined = read(&fleet, &join).await;
+    assert_eq!((&joined["joined"], &joined["started"]["agent_id"]), (&json!(true), &json!("eve")), "{joined}");
+    assert_eq!(read(&fleet, &join).await["joined"], false, "once more is no other");
+    assert_says(&told(&fleet, &["conversations", "join", "c1", "--user", "ana"]).await, &["ana", "user", "observer"]);
+    refused(&fleet, &["conversations", "join", "c1"], &["<AGENT>"]).await;
+    refused(&fleet, &["conversations", "join", "c1", "nobody"], &["agent_id", "nobody"]).await;
+    let both = read(&fleet, &["say", "c1", "hello", "--no-wait"]).await;
+    assert_eq!(both["responders"].as_array().map(Vec::len), Some(2), "{both}");
+
+    // By whoever sits there, and by the seat.
+    assert_says(&told(&fleet, &["conversations", "leave", "c1", "eve"]).await, &["p-eve", "eve"]);
+    let page = read(&fleet, &["conversations", "participants", "c1"]).await;
+    let seat = |who: &str| {
+        let mut all = page["items"].as_array().expect("a page").iter();
+        all.find(|one| one["agent_id"] == who || one["user_id"] == who).unwrap_or_else(|| panic!("{who}: {page}"))
+    };
+    assert!(seat("eve")["left_at"].is_string() && seat("ben")["left_at"].is_null(), "{page}");
+    told(&fleet, &["conversations", "leave", "c1", text(seat("ana"), "participant_id")]).await;
+    assert_says(&told(&fleet, &["conversations", "participants", "c1"]).await, &["ben", "eve", "ana", "p-eve"]);
+    refused(&fleet, &["conversations", "leave", "c1", "nobody"], &["participant_not_found"]).await;
+    let one = read(&fleet, &["say", "c1", "still there?", "--no-wait"]).await;
+    assert_eq!(one["responders"].as_array().map(Vec::len), Some(1), "{one}");
+}
+
+#[tokio::test]
 async fn what_is_approved_is_what_was_seen() {
     let fleet = open().await;
     let asked_for = asked(&fleet, "ben", "c1", "please pay").await;

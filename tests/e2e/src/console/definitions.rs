@@ -75,6 +75,27 @@ async fn a_persona_is_written_with_its_mistakes_shown_while_it_is_typed() -> Res
     Ok(())
 }
 
+/// Each kind has its place, and a beginning in which only values are missing.
+#[tokio::test]
+async fn every_kind_can_be_begun() -> Result<()> {
+    let scene = Scene::open().await;
+    let browser = &scene.browser;
+    browser.goto(&scene.address("")).await?;
+    let kinds = browser.module("/js/kinds.js", "m.KINDS").await?;
+    let kinds = kinds.as_array().map(Vec::as_slice).unwrap_or_default();
+    assert_eq!(kinds.len(), 9, "{kinds:?}");
+    for kind in kinds {
+        let list = scene.fleet.get(&format!("/api/{}", kind["path"].as_str().unwrap_or_default())).await;
+        assert!(list["items"].is_array(), "{kind}: {list}");
+        let begun = json!([{"kind": kind["kind"], "definition": kind["start"]}]);
+        let answer = scene.fleet.post("/api/definitions?dry_run=true", &begun).await;
+        assert_eq!(answer.body["code"], "definition_invalid", "{kind}: {answer:?}");
+        let wrong = answer.body["errors"].to_string();
+        assert!(!wrong.contains("is not a known field"), "{kind}: {wrong}");
+    }
+    Ok(())
+}
+
 /// The two versions are there, and what changed between them.
 async fn compare(browser: &WebDriver) -> Result<()> {
     browser.wait("document.querySelectorAll('.versions li').length === 2").await?;

@@ -1,5 +1,6 @@
 //! Conversations in the console: said, streamed, with tools, questions and several turns at once.
 
+use reqwest::{Method, StatusCode};
 use serde_json::json;
 
 use super::webdriver::Result;
@@ -82,6 +83,29 @@ async fn a_new_user_talks_to_the_guide_with_one_click() -> Result<()> {
 }
 
 #[tokio::test]
+async fn who_comes_and_goes_is_a_line_of_the_transcript() -> Result<()> {
+    let scene = Scene::on(desk::open().await).await;
+    let browser = &scene.browser;
+    scene.talk("cseats").await?;
+    scene.say("hello").await?;
+    browser.see(".told", "I heard hello").await?;
+    let path = "/api/conversations/cseats/participants";
+    for (id, body) in [("p-ana", json!({"user_id": "ana"})), ("p-dev", json!({"agent_id": "dev"}))] {
+        let mut body = body;
+        body["participant_id"] = json!(id);
+        let answer = scene.fleet.post(path, &body).await;
+        assert_eq!(answer.status, StatusCode::CREATED, "{answer:?}");
+        let left = scene.fleet.try_request(Method::DELETE, &format!("{path}/{id}"), None).await.expect("an answer");
+        assert_eq!(left.status, StatusCode::OK, "{left:?}");
+    }
+    let lines = "[...document.querySelectorAll('.line-item[data-event^=participant_]')].map(line => \
+                 line.querySelector('span').textContent)";
+    browser.wait(&format!("{lines}.join() === 'ana joined,ana left,Dev joined,Dev left'")).await?;
+    scene.assert_no_complaints().await;
+    Ok(())
+}
+
+#[tokio::test]
 async fn tools_are_cards_and_questions_are_answered_where_they_are_asked() -> Result<()> {
     let scene = Scene::on(desk::open().await).await;
     let browser = &scene.browser;
@@ -157,6 +181,9 @@ async fn several_turns_are_told_apart_and_each_is_steered_or_cancelled() -> Resu
 #[tokio::test]
 async fn the_past_is_read_when_it_is_scrolled_to() -> Result<()> {
     const MESSAGES: usize = 150;
+    /// Pixels of the transcript below the window.
+    const BELOW: &str =
+        "(el => el.scrollHeight - el.scrollTop - el.clientHeight)(document.querySelector('.transcript'))";
     let scene = Scene::on(desk::open().await).await;
     let browser = &scene.browser;
     desk::converse(&scene.fleet, "clong", &[]).await;
@@ -175,6 +202,13 @@ async fn the_past_is_read_when_it_is_scrolled_to() -> Result<()> {
         browser.script("return [...document.querySelectorAll('.bubble')].map((one) => one.textContent)").await?;
     let expected: Vec<String> = (0..MESSAGES).map(|n| format!("number {n}")).collect();
     assert_eq!(texts, json!(expected), "in order, each once");
+    // Somebody who goes up a little is not taken back by what is said meanwhile.
+    browser.script("document.querySelector('.to-end').click()").await?;
+    browser.wait(&format!("{BELOW} < 2")).await?;
+    browser.script("document.querySelector('.transcript').scrollTop -= 30").await?;
+    scene.fleet.post("/api/conversations/clong/messages", &json!({"text": "meanwhile"})).await;
+    browser.wait(&format!("{shown} === {}", MESSAGES + 1)).await?;
+    assert!(browser.script(&format!("return {BELOW}")).await?.as_f64() >= Some(30.0), "it stays where it was");
     scene.assert_no_complaints().await;
     Ok(())
 }

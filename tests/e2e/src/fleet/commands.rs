@@ -81,16 +81,21 @@ async fn look(fleet: &Fleet) {
     assert_says(&told(client, &["health"]).await, &["store", "archive", "queue", "takes actions", "fleet", &owned]);
 }
 
+/// Puts messages on the queue for actions of other programs, as such a program does.
+pub(super) fn enqueue<'b>(services: &Services, bodies: impl IntoIterator<Item = &'b str>) {
+    let mut program = Command::new("/usr/bin/python3");
+    program.args(["-c", ENQUEUE, services.amqp.as_str()]).args(bodies);
+    let ran = program.output().expect("python3 is installed");
+    assert!(ran.status.success(), "{}", String::from_utf8_lossy(&ran.stderr));
+}
+
 /// Messages that cannot be taken are shown, sent again once they can be, and thrown away.
 async fn bury_and_revive(client: &Harness, services: &Services) {
     let early = EARLY.map(|text| {
         // Without an id: sent again it is another action, not one that was refused.
         json!({ "type": "input", "session_id": "late", "payload": { "text": text } }).to_string()
     });
-    let mut program = Command::new("/usr/bin/python3");
-    program.args(["-c", ENQUEUE, services.amqp.as_str()]).args(RUBBISH).args(&early);
-    let ran = program.output().expect("python3 is installed");
-    assert!(ran.status.success(), "{}", String::from_utf8_lossy(&ran.stderr));
+    enqueue(services, RUBBISH.into_iter().chain(early.iter().map(String::as_str)));
     let letters = wait("all are dead letters", || async {
         let letters = read(client, &["dead", "list"]).await.as_array().cloned().expect("a list");
         (letters.len() == RUBBISH.len() + early.len()).then_some(letters)

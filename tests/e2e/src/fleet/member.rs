@@ -73,6 +73,11 @@ impl Member {
         self.facts["worker_id"].as_str().expect("a worker that has been ready")
     }
 
+    /// The id of its process.
+    pub fn pid(&self) -> u32 {
+        self.child.as_ref().expect("it runs").id()
+    }
+
     /// What it logged so far, over all its starts.
     pub fn log(&self) -> String {
         std::fs::read_to_string(self.log_file()).unwrap_or_default()
@@ -88,7 +93,7 @@ impl Member {
 
     /// SIGTERM, and what it ended with.
     pub async fn stop(&mut self) -> ExitStatus {
-        signal(self.child.as_ref().expect("it runs").id(), "TERM");
+        signal(self.pid(), "TERM");
         self.ended().await
     }
 

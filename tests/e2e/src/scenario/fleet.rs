@@ -50,6 +50,26 @@ pub async fn s48(fleet: &Harness, shard_count: usize, worker_count: usize) {
 }
 
 #[tokio::test]
+async fn a_fleet_of_one_process_that_is_drained_says_so_and_goes_on_when_it_starts_again() {
+    let mut fleet = Harness::start().await;
+    fleet.create("s1", json!({ "moniker": "echo" })).await;
+    fleet.wait_status("s1", "running").await;
+    let workers = list(&fleet, "/api/workers").await;
+    let (ok, out, err) = fleet.cli(&["drain", workers[0]["worker_id"].as_str().expect("an id")]).await;
+    assert!(ok, "{out}{err}");
+    wait("it says so", || async { fleet.log().contains("handed over by command").then_some(()) }).await;
+    wait("nobody owns a shard", || async {
+        let health = fleet.get("/health").await;
+        (health["status"] == "degraded" && health["shards_owned"] == 0).then_some(())
+    })
+    .await;
+    fleet.tell("s1", "input", json!({ "text": "later" })).await;
+    assert!(fleet.stop().await.success());
+    fleet.up().await;
+    assert_eq!(fleet.wait_steps("s1", 1).await[0]["text"], "later");
+}
+
+#[tokio::test]
 async fn s142_health_names_its_parts_and_metrics_show_the_load() {
     let fleet = Harness::start().await;
     fleet.create("s142", json!({ "moniker": "count", "loop_interval_ms": 20 })).await;
@@ -75,6 +95,11 @@ async fn s142_health_names_its_parts_and_metrics_show_the_load() {
             "stepfleet_commit_batch_size_bucket{kind=\"commit\",",
             "stepfleet_sessions_active",
             "stepfleet_journal_lag_rows",
+            "stepfleet_accept_seconds_bucket",
+            "stepfleet_commit_seconds_bucket",
+            "stepfleet_lease_changes_total{change=\"claimed\"}",
+            "stepfleet_sessions_without_cause 0",
+            "stepfleet_sessions_overdue 0",
         ];
         names.iter().all(|name| text.contains(&format!("\n{name}"))).then_some(())
     })

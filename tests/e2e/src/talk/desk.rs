@@ -7,10 +7,14 @@ use serde_json::{Value, json};
 
 use crate::harness::{Harness, wait};
 
+/// As `POST /api/definitions` takes it.
+pub fn item(kind: &str, definition: Value) -> Value {
+    json!({"kind": kind, "definition": definition})
+}
+
 /// An agent `ben` with the tools `look` (at once), `slow` (in the background), `pay` (after a yes) and
 /// `ask_dev` (another agent), and the agent `dev`.
-fn definitions() -> Vec<Value> {
-    let item = |kind: &str, definition: Value| json!({"kind": kind, "definition": definition});
+pub fn definitions() -> Vec<Value> {
     let action = |id: &str, config: Value| {
         json!({"kind": "action_def", "definition": {"id": id, "name": id, "library_id": "desk", "kind": "mock",
             "operation": "return", "config": config, "effect_class": "pure"}})

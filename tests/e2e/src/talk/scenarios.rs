@@ -104,6 +104,11 @@ async fn s82_a_manager_delegates_joins_and_sums_up() {
     assert!(!texts.iter().any(|text| text.contains("code is written") || text == "The review is good."), "{texts:?}");
     let who = fleet.get("/api/conversations/c82/participants").await.to_string();
     assert!(who.contains("\"arch\"") && !who.contains("\"dev\"") && !who.contains("\"rev\""), "{who}");
+    let log = fleet.get("/api/conversations/c82/messages?include=all&limit=1000").await;
+    let came = log["items"].as_array().expect("rows").iter().filter(|row| row["text"] == "participant_joined");
+    let came: Vec<&Value> = came.map(|row| &row["data"]["participant"]).collect();
+    assert_eq!(came.len(), 1, "{came:?}");
+    assert_eq!((&came[0]["agent_id"], &came[0]["added_by_turn_id"]), (&json!("arch"), &turn["turn_id"]));
     // Each agent was asked once for its part: a clean context for the delegates, the history for the architect.
     let all = asked(&record);
     // Instructions and task are two messages; the architect is shown what the user said, too.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use domain::ports::{ActionCall, Definitions};
 use schemas::id::{Namespace, WorkerId};
-use testkit::fake::{MemStore, ScriptedModels, ScriptedTools, WordEmbedder};
+use testkit::fake::{Breakages, MemStore, ScriptedModels, ScriptedTools, WordEmbedder};
 use testkit::unreliable::{CrashPoint, FaultRates, Faults, Unreliable};
 use worker::executor::{Executor, ExecutorConfig, ExecutorDeps, Nudge, NudgingCommits};
 use worker::runner::{Runner, RunnerDeps};
@@ -34,7 +34,13 @@ pub struct Process {
 impl Place {
     /// The turn has been asked for, and nobody is at work yet.
     pub async fn new() -> Self {
-        let world = World::new(Plan { lease_ms: 2_000, renew_ms: 500, idle_evict_ms: 2_000, ..Plan::calm(1) });
+        Self::with(Breakages::default()).await
+    }
+
+    /// The same, on a store that is broken like this.
+    pub async fn with(breakages: Breakages) -> Self {
+        let plan = Plan { lease_ms: 2_000, renew_ms: 500, idle_evict_ms: 2_000, breakages, ..Plan::calm(1) };
+        let world = World::new(plan);
         let defined = world.store.define(&Namespace::default_ns(), &script::definitions()).await;
         assert!(defined.is_ok(), "{defined:?}");
         for (id, body) in script::opening() {
@@ -83,6 +89,7 @@ impl Place {
         let world = &self.world;
         let deps = TalkDeps {
             conversations: store.clone(),
+            sessions: store.clone(),
             definitions: store.clone(),
             models: Arc::new(Unreliable::new(Arc::new(self.models.clone()), faults.clone())),
             memories: store.clone(),

@@ -12,6 +12,7 @@ use schemas::session::{Head, SessionStatus};
 use serde_json::json;
 
 use super::build::{agent_id, key, namespace, session_id};
+use super::words::turn_id;
 
 pub async fn suite(make: &impl AsyncFn() -> Arc<dyn Archive>) {
     nothing_is_there_at_first(&*make().await).await;
@@ -81,6 +82,7 @@ fn next_step(head: &mut Head) -> StepRecord {
         iteration: n,
         offset: head.next_offset,
         created_at_ms: START_MS + n as i64 * 1_000,
+        turn_id: (n % 4 == 2).then(|| turn_id(&format!("t{n}"))),
         step_token: std::mem::replace(&mut head.next_step_token, next.clone()),
         next_step_token: next,
         status: [StepStatus::Ok, StepStatus::Error, StepStatus::Info][(n % 3) as usize],

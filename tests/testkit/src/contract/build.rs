@@ -74,8 +74,13 @@ pub fn create(id: &str, session: &str, agent: &str) -> NewAction {
         conversation_id: None,
         parent: None,
     };
-    let new =
-        NewSession { session_id: session_id(session), agent_id: agent_id(agent), spec, state: Json::of(&json!({})) };
+    let new = NewSession {
+        session_id: session_id(session),
+        agent_id: agent_id(agent),
+        spec,
+        state: Json::of(&json!({})),
+        added_by_turn_id: None,
+    };
     NewAction { session: Some(new), ..action(ActionType::Create, id, Some(session), Some(agent)) }
 }
 
@@ -169,6 +174,7 @@ pub fn next_commit(row: &SessionRow, epoch: Epoch, steps: u64) -> Commit {
             iteration: head.steps,
             offset: head.next_offset,
             created_at_ms: 1_700_000_000_000,
+            turn_id: None,
             step_token: head.next_step_token.clone(),
             next_step_token: next.clone(),
             status: StepStatus::Ok,

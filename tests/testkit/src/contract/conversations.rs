@@ -1,5 +1,7 @@
 //! Contract of `Conversations`.
 
+mod seats;
+
 use std::time::Duration;
 
 use domain::ports::{ConversationChange, ConversationQuery, Inserted, LogQuery, Post, Posted, TurnQuery, Verdict};
@@ -22,6 +24,7 @@ pub async fn suite(make: &impl AsyncFn() -> Ports) {
     lists_are_paged_newest_first(&make().await).await;
     changes_replace_what_is_given(&make().await).await;
     participants_come_and_go(&make().await).await;
+    seats::suite(make).await;
     posts_append_and_accept(&make().await).await;
     a_post_is_written_once(&make().await).await;
     closed_and_missing_ones_take_no_posts(&make().await).await;
@@ -260,11 +263,12 @@ async fn posts_append_and_accept(ports: &Ports) {
     assert_eq!(accepted(&verdicts[3]).session_id, session_id("s3"));
     assert_eq!(ports.conversations.participants(&ns(), &conversation_id("c1")).await.unwrap().len(), 3);
     let log = ports.log_of("c1").await;
-    assert_eq!((gapless(&log), &log[0].record), (vec!["m1"], &message("m1", HOSTILE)));
+    assert_eq!((gapless(&log).len(), &log[0].record), (2, &message("m1", HOSTILE)));
+    assert_eq!(log[1].record.session_id, Some(session_id("s3")), "who joined after it");
     let after = ports.forum("c1").await;
-    assert_eq!(after, Conversation { last_offset: 1, updated_at_ms: after.updated_at_ms, ..before.clone() });
+    assert_eq!(after, Conversation { last_offset: 2, updated_at_ms: after.updated_at_ms, ..before.clone() });
     assert!(after.updated_at_ms > before.updated_at_ms);
-    assert_eq!(done(ports, post(note("n1"), Vec::new())).await.0, 2, "a message may cause nothing");
+    assert_eq!(done(ports, post(note("n1"), Vec::new())).await.0, 3, "a message may cause nothing");
 }
 
 async fn a_post_is_written_once(ports: &Ports) {

@@ -9,7 +9,7 @@ use domain::context::{
     Content, Conversation, ConversationMessage, ConversationTurn, MessageKind, MessageRole, NewMessage, TurnError,
     TurnStatus,
 };
-use engine::{ConversationStore, Page, StoreError};
+use domain::ports::library::{ConversationStore, Page, StoreError};
 use schemas::id::{ConversationId, MessageId, TurnId};
 use serde_json::{Map, Value, json};
 

@@ -1,6 +1,6 @@
 //! Contract of `Journal`.
 
-use schemas::id::{SessionKey, Shard};
+use schemas::id::{SessionId, SessionKey, Shard};
 use schemas::record::JournalRow;
 
 use super::Ports;
@@ -9,6 +9,7 @@ use super::build::*;
 pub async fn suite(make: &impl AsyncFn() -> Ports) {
     entries_go_forward(&make().await).await;
     entries_go_back(&make().await).await;
+    sessions_with_entries_are_told(&make().await).await;
     above_is_bounded(&make().await).await;
     the_archive_mark_only_grows(&make().await).await;
     trim_takes_archived_rows_only(&make().await).await;
@@ -55,6 +56,24 @@ async fn entries_go_back(ports: &Ports) {
     assert_eq!(before(6, 1).await, [3]);
     assert!(before(1, 100).await.is_empty());
     assert!(ports.journal.entries_back(&super::build::key("none"), u64::MAX, 10).await.unwrap().is_empty());
+}
+
+async fn sessions_with_entries_are_told(ports: &Ports) {
+    let (one, _) = written(ports, "s1").await;
+    let (two, _) = written(ports, "s2").await;
+    let idle = ports.created("s3", "agent").await.key;
+    let asked = [&one, &idle, &two].map(|key| key.session_id.clone());
+    let holding = async |space: &str, ids: &[SessionId]| {
+        let mut held = ports.journal.holding(&namespace(space), ids).await.expect("a read");
+        held.sort();
+        held
+    };
+    let home = one.namespace.as_str();
+    assert_eq!(holding(home, &asked).await, [one.session_id.clone(), two.session_id.clone()]);
+    assert_eq!(holding(home, &asked[1..]).await, asked[2..]);
+    assert!(holding(home, &[idle.session_id, key("none").session_id]).await.is_empty());
+    assert!(holding(home, &[]).await.is_empty());
+    assert!(holding("other", &asked).await.is_empty(), "of one namespace alone");
 }
 
 async fn above_is_bounded(ports: &Ports) {

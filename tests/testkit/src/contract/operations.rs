@@ -24,6 +24,7 @@ pub async fn suite(make: &impl AsyncFn() -> Ports) {
     claims_of_a_pool_are_given_back(&make().await).await;
     attempts_are_scheduled_again(&make().await).await;
     starts_that_were_lost_are_counted_apart(&make().await).await;
+    a_start_that_comes_back_is_none(&make().await).await;
     a_result_ends_its_operation_once(&make().await).await;
     results_find_their_session(&make().await).await;
     results_without_an_open_operation_are_refused(&make().await).await;
@@ -243,6 +244,40 @@ async fn starts_that_were_lost_are_counted_apart(ports: &Ports) {
     assert_eq!(started().await, (5, 3), "its holder is gone");
     assert!(matches!(again("me", false).await, Ending::Scheduled));
     assert_eq!(stored().await, (5, 3));
+}
+
+/// Whoever was to be given it cannot be reached, as often as that may be.
+async fn a_start_that_comes_back_is_none(ports: &Ports) {
+    let owner = with_session(ports).await;
+    ports.dispatch(&owner, "s1", vec![Operation { timeout_ms: 1, ..operation("o1", "s1") }]).await;
+    let (namespace, id) = (Namespace::default_ns(), operation_id("o1"));
+    let back = async |claimant, after_ms| {
+        let ended = Ended::Back { after_ms, error: "nobody \"there\"".to_owned() };
+        ports.operations.end(&namespace, &id, claimant, ended).await.expect("a write")
+    };
+    let started = async || {
+        let claimed = claim(ports, "me", 1).await.remove(0).operation;
+        (claimed.attempt, claimed.lost, claimed.state)
+    };
+    assert!(matches!(back(None, 0).await, Ending::NotOpen), "nobody has it");
+    for _ in 0..3 {
+        assert_eq!(started().await, (1, 0, OperationState::Pending));
+        assert!(matches!(back(Some("other"), 0).await, Ending::NotOpen), "it is not theirs");
+        assert!(matches!(back(Some("me"), 0).await, Ending::Scheduled));
+        assert!(matches!(back(Some("me"), 0).await, Ending::NotOpen), "it is back already");
+        assert!(matches!(back(None, 0).await, Ending::NotOpen), "and once is enough");
+    }
+    let row = ports.work("o1").await.operation;
+    assert_eq!((row.state, row.attempt, row.lost), (OperationState::Pending, 0, 0));
+    assert_eq!((row.claimed_by, row.until_ms, row.error.as_deref()), (None, None, Some("nobody \"there\"")));
+    // A start that was lost before stays one.
+    assert_eq!(started().await, (1, 0, OperationState::Pending));
+    ports.pass(MOMENT_MS).await;
+    assert_eq!(started().await, (2, 1, OperationState::Running), "its claim has ended");
+    assert!(matches!(back(Some("me"), 3_600_000).await, Ending::Scheduled));
+    let row = ports.work("o1").await.operation;
+    assert_eq!((row.state, row.attempt, row.lost), (OperationState::Pending, 1, 1));
+    assert!(claim(ports, "me", 1).await.is_empty(), "not yet");
 }
 
 fn settled(state: OperationState, action: NewAction) -> Ended {

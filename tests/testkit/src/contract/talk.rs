@@ -1,13 +1,13 @@
 //! Contract of what commits and acceptance do to conversations.
 
-use domain::commit::CommitResult;
+use domain::commit::{Commit, CommitResult};
 use domain::failure::Certainty;
 use domain::ports::{Hold, Post, Posted};
 use schemas::conversation::{
     LogKind, LogRecord, LogRow, Operation, OperationState, ParticipantRole, Talk, Turn, TurnPhase, TurnStatus,
     Visibility,
 };
-use schemas::id::Namespace;
+use schemas::id::{Namespace, SessionKey};
 use schemas::json::Json;
 use schemas::limits::SPENT_OF_SHARD_MAX;
 use schemas::problem::Code;
@@ -24,6 +24,7 @@ pub async fn suite(make: &impl AsyncFn() -> Ports) {
     a_record_is_written_once(&make().await).await;
     calls_of_models_add_up_once(&make().await).await;
     turns_are_replaced_whole(&make().await).await;
+    active_turns_are_walked_over_all_namespaces(&make().await).await;
     operations_take_the_state_that_is_given(&make().await).await;
     a_missing_conversation_is_opened(&make().await).await;
     follow_ups_come_after_what_was_said(&make().await).await;
@@ -201,6 +202,34 @@ async fn turns_are_replaced_whole(ports: &Ports) {
     ports.say(&owner, "s2", Talk { turns: vec![turn("t1", "c1", "s2", 8)], ..Talk::default() }).await;
     let found = ports.conversations.turn(&Namespace::default_ns(), &turn_id("t1")).await.expect("a read");
     assert_eq!(found, Some(last), "it is the turn of its session, whoever else uses the id");
+}
+
+async fn active_turns_are_walked_over_all_namespaces(ports: &Ports) {
+    let owner = worker("w1");
+    assert!(ports.conversations.active_turns(None, 9).await.expect("a page").is_empty());
+    ports.talker("s1", "c1").await;
+    let at = |id, conversation, created_at_ms| turn(id, conversation, "s1", created_at_ms);
+    let ended = Turn { status: TurnStatus::Failed, ..at("t0", "c1", 1) };
+    let turns = vec![at("t3", "c1", 5), at("t2", "c1", 5), ended, at("t1", "c1", 7), at("t9", "c0", 9)];
+    ports.say(&owner, "s1", Talk { turns: turns.clone(), ..Talk::default() }).await;
+    accepted(&ports.accept(in_namespace("other", create_in("a1", "s1", "agent", "c1"))).await);
+    let theirs = ports.row(&SessionKey::new(namespace("other"), session_id("s1"))).await;
+    let epoch = ports.own(theirs.shard, &owner).await;
+    let talk = Talk { turns: vec![turns[0].clone()], ..Talk::default() };
+    ports.commit_one(&owner, Commit { talk, ..next_commit(&theirs, epoch, 1) }).await;
+    let (mut seen, mut after) = (Vec::new(), None);
+    loop {
+        let page = ports.conversations.active_turns(after.as_ref(), 2).await.expect("a page");
+        let Some((place, _)) = page.last() else { break };
+        after = Some(place.clone());
+        seen.extend(page.into_iter().map(|(place, turn)| {
+            assert_eq!((&place.turn_id, &place.conversation_id), (&turn.turn_id, &turn.conversation_id));
+            assert!(turns.contains(&turn), "it comes as it was written");
+            format!("{}/{}", place.namespace, turn.turn_id)
+        }));
+    }
+    let expected = ["default/t9", "default/t2", "default/t3", "default/t1", "other/t3"];
+    assert_eq!(seen, expected, "by namespace, conversation, time and id, and nothing that has ended");
 }
 
 async fn operations_take_the_state_that_is_given(ports: &Ports) {

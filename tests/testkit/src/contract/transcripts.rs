@@ -1,8 +1,10 @@
 //! Contract of `TranscriptTail`: what is said waits until it is recorded as archived, wherever it was said.
 
+mod light;
+
 use domain::conversation::kept::{LogPlace, Stretch};
 use domain::ports::{Post, Posted, UnarchivedRow};
-use schemas::conversation::{LogKind, LogRecord, Talk};
+use schemas::conversation::Talk;
 use schemas::id::Namespace;
 
 use super::Ports;
@@ -14,8 +16,8 @@ pub async fn suite(make: &impl AsyncFn() -> Ports) {
     nothing_that_waits_is_passed_over(&make().await).await;
     pages_go_through_all_logs(&make().await).await;
     pages_are_bounded_in_bytes(&make().await).await;
-    bodies_that_are_not_kept_stay(&make().await).await;
     ends_are_those_of_the_archive(&make().await).await;
+    light::suite(make).await;
 }
 
 fn at(namespace: &Namespace, conversation: &str, offset: u64) -> LogPlace {
@@ -136,17 +138,6 @@ async fn pages_are_bounded_in_bytes(ports: &Ports) {
     assert_eq!(page(ports, None, 100, 2 * bytes).await.len(), 2);
     assert_eq!(page(ports, None, 100, 2 * bytes - 1).await.len(), 1);
     assert_eq!(page(ports, None, 100, 3 * bytes).await.len(), 3);
-}
-
-async fn bodies_that_are_not_kept_stay(ports: &Ports) {
-    let owner = worker("w1");
-    ports.talker("s1", "c1").await;
-    let records: Vec<LogRecord> = LogKind::ALL.map(|kind| record(kind, kind.as_str())).into();
-    ports.say(&owner, "s1", Talk { log: records, ..Talk::default() }).await;
-    let rows = ports.transcripts.unarchived(None, 100, usize::MAX).await.expect("a read");
-    let rows = rows.into_iter().map(|(_, row)| row.expect("a record").record);
-    let empty: Vec<LogKind> = rows.filter(|record| record.body.as_str() == "null").map(|record| record.kind).collect();
-    assert_eq!(empty, [LogKind::Assembly, LogKind::ProviderCall]);
 }
 
 async fn ends_are_those_of_the_archive(ports: &Ports) {

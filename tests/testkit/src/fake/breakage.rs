@@ -36,9 +36,14 @@ pub enum Breakage {
     TrimUnarchived,
     /// A session of one namespace is found from another.
     CrossNamespace,
+    /// Answers of called agents are not written with the commits that send them.
+    LoseAnswer,
+    /// Operations are not written with the commits that dispatch them.
+    LoseOperation,
 }
 
 impl Breakage {
+    /// Those that nobody mends, so that the oracle has to object.
     pub const ALL: [Breakage; 15] = [
         Self::DropFence,
         Self::DropGuard,

@@ -86,30 +86,50 @@ impl ScriptedModels {
     }
 }
 
+/// A call under way. Dropped before its end, it has read its request.
+struct Pending<'a> {
+    call: &'a ChatCall,
+    clock: &'a SimClock,
+    started_at_ms: i64,
+    sink: Option<&'a dyn DeltaSink>,
+}
+
+impl Pending<'_> {
+    fn record(&self, usage: Option<Usage>, ok: bool) -> ProviderCallRecord {
+        let (started_at_ms, finished_at_ms) = (self.started_at_ms, self.clock.now_ms());
+        let mut record =
+            ProviderCallRecord::open(&self.call.id, &self.call.context, PROVIDER, MODEL, false, started_at_ms);
+        record.usage = usage;
+        record.outcome =
+            Some(RequestOutcome { ok, status: None, error_category: None, attempts: 1, started_at_ms, finished_at_ms });
+        record.finished_at_ms = Some(finished_at_ms);
+        record
+    }
+}
+
+impl Drop for Pending<'_> {
+    fn drop(&mut self) {
+        if let Some(sink) = self.sink {
+            let usage = Usage { input_tokens: INPUT_TOKENS, total_tokens: INPUT_TOKENS, ..Usage::default() };
+            sink.dropped(self.record(Some(usage), false));
+        }
+    }
+}
+
 #[async_trait]
 impl Models for ScriptedModels {
-    async fn chat(&self, call: &ChatCall, _sink: Option<&dyn DeltaSink>) -> ChatOutcome {
+    async fn chat(&self, call: &ChatCall, sink: Option<&dyn DeltaSink>) -> ChatOutcome {
         let objection = self.witness.as_ref().and_then(|witness| witness(call));
         {
             let mut record = self.lock();
             record.objections.extend(objection);
             record.asked.push(call.clone());
         }
-        let started_at_ms = self.clock.now_ms();
+        let mut pending = Pending { call, clock: &self.clock, started_at_ms: self.clock.now_ms(), sink };
         tokio::time::sleep(self.delay).await;
-        let (reply, finished_at_ms) = (self.reply(call), self.clock.now_ms());
-        let mut record = ProviderCallRecord::open(&call.id, &call.context, PROVIDER, MODEL, false, started_at_ms);
-        record.usage.clone_from(&reply.usage);
-        record.outcome = Some(RequestOutcome {
-            ok: true,
-            status: None,
-            error_category: None,
-            attempts: 1,
-            started_at_ms,
-            finished_at_ms,
-        });
-        record.finished_at_ms = Some(finished_at_ms);
-        ChatOutcome { record, result: Ok(reply) }
+        pending.sink = None;
+        let reply = self.reply(call);
+        ChatOutcome { record: pending.record(reply.usage.clone(), true), result: Ok(reply) }
     }
 
     fn provider(&self) -> String {

@@ -7,9 +7,9 @@ use domain::definition::NewDefinition;
 use domain::failure::Failure;
 use domain::memory::{Embedding, MemoryHits, MemoryKey, MemoryQuery, NewMemory};
 use domain::ports::{
-    ActionCall, ActionFailure, ActionRunner, Defined, DefinitionHead, DefinitionKey, DefinitionPage, DefinitionQuery,
-    DefinitionRow, DefinitionVersion, Definitions, DeltaSink, Memories, MemoryListQuery, MemoryPage, Models, Probe,
-    Remembered, Unembedded,
+    ActionCall, ActionFailure, ActionRunner, Bill, Defined, DefinitionHead, DefinitionKey, DefinitionPage,
+    DefinitionQuery, DefinitionRow, DefinitionVersion, Definitions, DeltaSink, Memories, MemoryListQuery, MemoryPage,
+    Models, Probe, Remembered, Unembedded,
 };
 use schemas::id::{MemoryId, Namespace};
 use schemas::memory::{Memory, MemoryOwner};
@@ -32,6 +32,10 @@ impl<P: Models + ?Sized> Models for Unreliable<P> {
 impl<P: ActionRunner + ?Sized> ActionRunner for Unreliable<P> {
     async fn run(&self, call: &ActionCall) -> Result<Value, ActionFailure> {
         self.faults.pass("actions.run", self.inner.run(call)).await
+    }
+
+    async fn run_billed(&self, call: &ActionCall, bill: &dyn Bill) -> Result<Value, ActionFailure> {
+        self.faults.pass("actions.run", self.inner.run_billed(call, bill)).await
     }
 
     async fn probe(&self, call: &ActionCall) -> Probe {

@@ -1,6 +1,7 @@
 //! The task behind a consumer: one channel, from its opening to its end. Acknowledgements are
 //! gathered for a moment, because one frame can stand for many.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use domain::failure::Failure;
@@ -18,7 +19,7 @@ use super::acks::{Ack, Acks, Held};
 use super::consumer::{Ends, PREFETCH, Source};
 use super::express::Line;
 use super::hand::Hand;
-use super::link::Link;
+use super::link::{Link, Up};
 use super::message::{self, BODY_BYTES_MAX};
 use super::publisher::Publisher;
 use super::troubles::Troubles;
@@ -29,6 +30,8 @@ const GATHER: Duration = Duration::from_millis(5);
 const GATHER_MAX: usize = PREFETCH as usize / 4;
 /// An owner that consumes anew at once must not spin.
 const REST: Duration = Duration::from_millis(500);
+/// How long what is declared is waited for. Where nothing can be published, consuming goes on without it.
+const DECLARED_MAX: Duration = Duration::from_secs(2);
 const CLOSE_MAX: Duration = Duration::from_secs(5);
 
 pub(super) struct LaneTask {
@@ -58,7 +61,7 @@ impl LaneTask {
     pub async fn run(mut self) {
         let queue = self.source.queue();
         let up = tokio::select! {
-            up = self.link.up() => up,
+            up = connected(&mut self.link, &mut self.publisher) => up,
             // Nothing was delivered, so the only order is the end.
             _ = self.ends.orders.recv() => None,
             () = replacement(&mut self.replaced) => None,
@@ -189,6 +192,14 @@ impl LaneTask {
             }
         }
     }
+}
+
+/// The connection, once there is one and everything is declared: a queue that somebody is about to make is there
+/// by name, and RabbitMQ ends the connection of whoever consumes from it so early.
+async fn connected(link: &mut Link, publisher: &mut Publisher) -> Option<Arc<Up>> {
+    let up = link.up().await?;
+    let _ = tokio::time::timeout(DECLARED_MAX, publisher.ready()).await;
+    Some(up)
 }
 
 async fn replacement(replaced: &mut Option<oneshot::Receiver<()>>) {

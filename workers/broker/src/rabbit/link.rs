@@ -8,6 +8,7 @@ use domain::failure::Failure;
 use futures::StreamExt;
 use lapin::{Connect, Connection, ConnectionProperties, Event};
 use tokio::sync::watch;
+use tokio::time::Instant;
 
 use super::settings::Settings;
 use super::{backoff, fault};
@@ -17,6 +18,8 @@ const CONNECT_MAX: Duration = Duration::from_secs(10);
 /// How often the state is looked at besides the events.
 const LOOK: Duration = Duration::from_millis(500);
 pub(super) const CLOSE_MAX: Duration = Duration::from_secs(1);
+/// A connection that is lost sooner has ended no outage.
+const STEADY: Duration = Duration::from_secs(5);
 
 /// A connection that is up. Its holders watch the weather and drop it when it is lost.
 pub(super) struct Up {
@@ -72,31 +75,46 @@ impl Link {
 }
 
 async fn keep(settings: Arc<Settings>, role: &'static str, state: watch::Sender<State>) {
-    let mut failures = 0;
-    let mut said_down = false;
+    let mut outage = Outage::default();
     while !state.is_closed() {
-        let reason = match connect(&settings, role).await {
+        let (reason, lasted) = match connect(&settings, role).await {
             Ok(connection) => {
                 tracing::info!(broker = %settings, role, "connected to the broker");
-                failures = 0;
-                said_down = false;
-                serve(connection, &state).await
+                let begun = Instant::now();
+                (serve(connection, &state).await, begun.elapsed())
             }
             Err(failure) => {
                 let reason = failure.message.clone();
                 state.send_replace(State::Down(failure));
-                reason
+                (reason, Duration::ZERO)
             }
         };
-        if !said_down {
+        if outage.is_news(lasted) {
             tracing::warn!(broker = %settings, role, reason, "the broker is away; trying again until it is back");
-            said_down = true;
         }
-        failures += 1;
         tokio::select! {
-            () = tokio::time::sleep(backoff::after(failures)) => {}
+            () = tokio::time::sleep(backoff::after(outage.failures)) => {}
             () = state.closed() => {}
         }
+    }
+}
+
+/// Attempts since the last connection that held: one that is lost at once, again and again, is waited for ever
+/// longer, and told once.
+#[derive(Default)]
+struct Outage {
+    failures: u32,
+    is_told: bool,
+}
+
+impl Outage {
+    /// Counts a connection that `lasted` so long, or did not come about at all.
+    fn is_news(&mut self, lasted: Duration) -> bool {
+        if lasted >= STEADY {
+            *self = Self::default();
+        }
+        self.failures = self.failures.saturating_add(1);
+        !std::mem::replace(&mut self.is_told, true)
     }
 }
 
@@ -156,5 +174,22 @@ async fn loss(connection: &Connection, sky: &watch::Sender<Weather>) -> String {
         if !connection.status().connected() {
             return reason;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn connections_that_are_lost_at_once_are_one_outage() {
+        let mut outage = Outage::default();
+        let mut lose = |lasted| (outage.is_news(lasted), outage.failures);
+        assert_eq!(lose(STEADY), (true, 1));
+        for failures in 2..100 {
+            let lasted = if failures % 2 == 0 { Duration::ZERO } else { STEADY / 2 };
+            assert_eq!(lose(lasted), (false, failures));
+        }
+        assert_eq!(lose(STEADY), (true, 1), "one that held has ended it");
     }
 }

@@ -31,6 +31,8 @@ impl RabbitTasks {
         if self.declared.lock().unwrap_or_else(PoisonError::into_inner).contains(queue) {
             return Ok(());
         }
+        // A connection that takes no messages leaves a call without an answer for as long as that lasts.
+        self.publisher.ping()?;
         let channel = self.publishing.now()?.connection.create_channel().await;
         let channel = channel.map_err(|error| fault::failure("cannot open a channel", &error))?;
         topology::tasks(&channel, queue).await?;
@@ -43,6 +45,10 @@ impl RabbitTasks {
 
 #[async_trait]
 impl TaskQueue for RabbitTasks {
+    async fn open(&self, pool: &str) -> Result<(), Failure> {
+        self.declare(&task_queue(pool)).await
+    }
+
     async fn send(&self, pool: &str, task: &TaskBody) -> Result<(), Failure> {
         let queue = task_queue(pool);
         self.declare(&queue).await?;

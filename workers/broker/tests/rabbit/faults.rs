@@ -146,6 +146,8 @@ async fn a_broker_without_memory_refuses_at_once_and_recovers() {
         assert!(failure.message.contains("takes no messages"), "{failure}");
     }
     assert!(rabbit.queue().ping().await.is_err());
+    let failure = soon("a refusal", rabbit.tasks().open("late")).await.unwrap_err();
+    assert!(failure.message.contains("takes no messages"), "{failure}");
     assert!(started.elapsed() < AT_ONCE, "{:?}", started.elapsed());
     // Consuming goes on.
     deliveries.ack(held.tag).await.unwrap();

@@ -39,3 +39,11 @@ async fn tasks_wait_for_whoever_takes_them() {
         assert_eq!(taken, task(id));
     }
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn workers_may_wait_before_there_is_a_task() {
+    let (rabbit, url) = fleet("waiting").await;
+    rabbit.tasks().open("python").await.expect("the broker makes it");
+    let outside = Outside::connect(&url).await;
+    assert!(outside.take(&task_queue("python")).await.is_none(), "a queue with nothing in it");
+}

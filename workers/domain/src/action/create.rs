@@ -70,6 +70,7 @@ pub(super) fn check(
         agent_id: agent_id.unwrap_or_else(|| ctx.agent_id.clone()),
         state: Json::of(&moniker.initial_state(&spec, state)),
         spec,
+        added_by_turn_id: None,
     })
 }
 

@@ -3,9 +3,12 @@
 use std::str::FromStr;
 
 use schemas::id::IdError;
-use schemas::limits::JSON_DEPTH_MAX;
+use schemas::limits::{ACTOR_BYTES_MAX, JSON_DEPTH_MAX};
 use schemas::problem::{Code, FieldProblem, Problem};
 use serde_json::{Map, Value};
+
+use super::{SESSION_ACTOR, is_reserved_actor};
+use crate::tool::APPROVER;
 
 /// What was found wrong so far. The first special code given is the code of the whole.
 #[derive(Debug, Default)]
@@ -145,6 +148,17 @@ impl<'v> Object<'v> {
         };
         problems.add(self.path(name), wrong);
         None
+    }
+
+    /// Who acts. As whom the fleet itself acts is nobody's to claim.
+    pub fn actor(&self, problems: &mut Problems) -> Option<&'v str> {
+        let actor = self.text("actor", ACTOR_BYTES_MAX, problems)?;
+        if is_reserved_actor(actor) {
+            let what = format!("must not be {APPROVER}, nor begin with {SESSION_ACTOR}: as such the fleet itself acts");
+            problems.add(self.path("actor"), what);
+            return None;
+        }
+        Some(actor)
     }
 
     pub fn id<T: FromStr<Err = IdError>>(&self, name: &str, problems: &mut Problems) -> Option<T> {

@@ -7,6 +7,8 @@ use serde_json::json;
 use super::*;
 
 mod create;
+mod ingress;
+mod schema;
 mod verbs;
 
 pub(super) fn context() -> ParseContext {
@@ -68,6 +70,15 @@ fn all_problems_are_reported_at_once() {
     assert_eq!(sorted(fields), sorted(expected.to_vec()));
     assert!(problem.detail.contains("did you mean \"session_id\"?"), "{}", problem.detail);
     assert_eq!(problem.code, Code::InvalidRequest);
+}
+
+#[test]
+fn nobody_acts_as_the_fleet_does() {
+    for actor in ["session:s1", "session:", "approval-default"] {
+        let problem = refused(json!({"type": "resume", "session_id": "s1", "actor": actor}));
+        let fields: Vec<&str> = problem.errors.iter().map(|problem| problem.field.as_str()).collect();
+        assert_eq!((problem.code, fields), (Code::InvalidRequest, vec!["actor"]), "{actor}");
+    }
 }
 
 fn sorted(mut fields: Vec<&str>) -> Vec<&str> {

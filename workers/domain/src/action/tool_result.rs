@@ -9,6 +9,7 @@ use schemas::id::OperationId;
 use schemas::limits::ID_BYTES_MAX;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
+use serde_json::Value;
 
 use super::fields::{Object, Problems};
 
@@ -57,5 +58,5 @@ pub fn result_of(new: &NewAction) -> Option<(OperationId, OperationState)> {
 
 /// Whether a payload names an operation; that says which session it is for.
 pub(super) fn names_operation(payload: &Object<'_>) -> bool {
-    payload.has("operation_id")
+    payload.get("operation_id").and_then(Value::as_str).is_some_and(|id| OperationId::parse(id).is_ok())
 }

@@ -67,6 +67,9 @@ pub struct RequestOutcome {
     pub finished_at_ms: i64,
 }
 
+/// How many calls a record has besides its own.
+const ADDED: &str = "added_calls";
+
 /// One call of a provider (SPEC C-PRV-08). Holds no key and no text of the conversation.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ProviderCallRecord {
@@ -87,9 +90,11 @@ pub struct ProviderCallRecord {
     /// the `extensions`.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub request_metadata: Map<String, Value>,
-    /// `finish`, `raw_finish`, `message_id`, `model`; or the `error` in words.
+    /// `finish`, `raw_finish`, `message_id`, `model`; or the `error` in words. `lost_attempts`: of those that
+    /// brought no reply and may be billed, what they used, and whether that is `estimated`.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub response_metadata: Map<String, Value>,
+    /// Of all attempts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usage: Option<Usage>,
     /// In the currency of the profile's prices; absent when prices or usage are not known.
@@ -138,6 +143,20 @@ impl ProviderCallRecord {
             started_at_ms,
             finished_at_ms: None,
         }
+    }
+
+    /// Adds what another call has used, for which there is no room of its own. `added_calls` counts them.
+    pub fn add(&mut self, other: &Self) {
+        self.usage = match (self.usage.take(), &other.usage) {
+            (Some(own), Some(others)) => Some(own.plus(others)),
+            (own, others) => own.or_else(|| others.clone()),
+        };
+        self.cost = match (self.cost, other.cost) {
+            (Some(own), Some(others)) => Some(own + others),
+            (own, others) => own.or(others),
+        };
+        let added = self.response_metadata.get(ADDED).and_then(Value::as_u64).unwrap_or(0);
+        self.response_metadata.insert(ADDED.to_owned(), (added + 1).into());
     }
 }
 

@@ -25,6 +25,22 @@ pub struct Usage {
     pub breakdown: Option<Value>,
 }
 
+impl Usage {
+    /// Both together. Figures of different calls have no sum that means anything: the providers' own are left out.
+    #[must_use]
+    pub fn plus(&self, other: &Self) -> Self {
+        Self {
+            input_tokens: self.input_tokens.saturating_add(other.input_tokens),
+            output_tokens: self.output_tokens.saturating_add(other.output_tokens),
+            total_tokens: self.total_tokens.saturating_add(other.total_tokens),
+            cached_input_tokens: self.cached_input_tokens.saturating_add(other.cached_input_tokens),
+            cache_write_tokens: self.cache_write_tokens.saturating_add(other.cache_write_tokens),
+            reasoning_tokens: self.reasoning_tokens.saturating_add(other.reasoning_tokens),
+            breakdown: None,
+        }
+    }
+}
+
 /// What a model costs, per 1,000 tokens, in the operator's currency. Absent ones are not known.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct Prices {

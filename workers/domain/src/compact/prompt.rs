@@ -119,7 +119,7 @@ fn said(parts: &[Part]) -> String {
 }
 
 /// The beginning and the end of what is too long: that is where results say what they are.
-fn shortened(text: &str, most: usize) -> String {
+pub fn shortened(text: &str, most: usize) -> String {
     let chars = text.chars().count();
     if chars <= most {
         return text.to_owned();

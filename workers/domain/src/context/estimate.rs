@@ -10,7 +10,7 @@ pub const IMAGE_TOKENS: u64 = 1_600;
 
 /// A token for every four characters begun: `ceil(chars / 4)`.
 pub fn estimate_tokens(text: &str) -> u64 {
-    tokens(chars(text))
+    estimate_chars(chars(text))
 }
 
 /// All that a message carries: texts, calls with their arguments, results, thoughts. Its texts are
@@ -18,7 +18,7 @@ pub fn estimate_tokens(text: &str) -> u64 {
 pub fn estimate_message(message: &Message) -> u64 {
     let mut size = Size { chars: message.name.as_deref().map_or(0, chars), images: 0 };
     message.content.iter().for_each(|part| size.add(part));
-    tokens(size.chars) + size.images * IMAGE_TOKENS
+    estimate_chars(size.chars) + size.images * IMAGE_TOKENS
 }
 
 pub fn estimate_messages(messages: &[Message]) -> u64 {
@@ -31,12 +31,13 @@ pub fn estimate_request(request: &ChatRequest) -> u64 {
     estimate_messages(&request.messages) + tools.sum::<u64>()
 }
 
-fn chars(text: &str) -> u64 {
-    text.chars().count() as u64
+/// Of a text that has so many characters.
+pub fn estimate_chars(chars: u64) -> u64 {
+    chars.div_ceil(CHARS_PER_TOKEN)
 }
 
-fn tokens(chars: u64) -> u64 {
-    chars.div_ceil(CHARS_PER_TOKEN)
+fn chars(text: &str) -> u64 {
+    text.chars().count() as u64
 }
 
 struct Size {

@@ -38,16 +38,7 @@ impl ConversationTurn {
     /// Tokens of all its calls; `None` if no provider told any.
     pub fn usage(&self) -> Option<Usage> {
         let told = self.provider_calls.iter().filter_map(|call| call.usage.as_ref());
-        told.cloned().reduce(|a, b| Usage {
-            input_tokens: a.input_tokens.saturating_add(b.input_tokens),
-            output_tokens: a.output_tokens.saturating_add(b.output_tokens),
-            total_tokens: a.total_tokens.saturating_add(b.total_tokens),
-            cached_input_tokens: a.cached_input_tokens.saturating_add(b.cached_input_tokens),
-            cache_write_tokens: a.cache_write_tokens.saturating_add(b.cache_write_tokens),
-            reasoning_tokens: a.reasoning_tokens.saturating_add(b.reasoning_tokens),
-            // Figures of different calls have no sum that means anything.
-            breakdown: None,
-        })
+        told.cloned().reduce(|sum, one| sum.plus(&one))
     }
 
     /// What it says, one message a paragraph.

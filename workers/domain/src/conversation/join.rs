@@ -8,6 +8,7 @@ use serde_json::Value;
 use super::parts;
 use super::seat::{self, AgentSeat, Place};
 use crate::action::fields::{Object, Problems, wrong};
+use crate::talk;
 
 const FIELDS: &[&str] =
     &["participant_id", "user_id", "agent_id", "session_id", "role", "moniker", "config", "task", "actor"];
@@ -47,6 +48,18 @@ impl Join {
             Self::Agent(seat) => &seat.participant,
         }
     }
+
+    /// Whether a participant who was there is who is to join, so that this is a repeat.
+    ///
+    /// # Errors
+    /// The id is somebody else's.
+    pub fn check_same(&self, known: &Participant) -> Result<(), Box<Problem>> {
+        if talk::is_same(self.participant(), known) {
+            return Ok(());
+        }
+        let what = format!("{} is somebody else's here; leave it out to get a fresh one", known.participant_id);
+        Err(wrong("participant_id", what))
+    }
 }
 
 /// Checks a whole body. The error names every wrong field.
@@ -74,7 +87,9 @@ pub fn parse(body: &Value, ctx: JoinContext) -> Result<Join, Box<Problem>> {
     let join = match (user_id, agent_id, session_id) {
         (Some(user), _, _) => {
             let role = seat::role(&object, ParticipantRole::Observer, &mut problems);
-            Some(Join::User(seat::user(place, user, given, role)))
+            // Somebody who has left comes back to a seat of their own.
+            let id = given.unwrap_or(ctx.participant_id);
+            Some(Join::User(seat::user(place, user, Some(id), role)))
         }
         (None, Some(agent_id), None) => {
             let id = given.unwrap_or(ctx.participant_id);

@@ -1,15 +1,21 @@
 //! What the archive keeps of a log: all that a transcript shows, as messages, and the moves of turns with the
-//! results of their tools (SPEC K-08). The rest of a log is the bookkeeping of turns.
+//! results of their tools (SPEC K-08). What models and tools made it keeps as it is, too: contexts, replies,
+//! results, and records of providers' calls (SPEC C-PRV-08). Those are most of a log, and SQL lets go of their
+//! bodies after a while: such a record is *light*.
+
+use std::collections::HashMap;
 
 use schemas::conversation::{LogKind, LogRecord, LogRow, Message};
 use schemas::id::{AgentId, ConversationId, Namespace, SessionId, TurnId};
 use schemas::json::Json;
 
-use super::transcript::{EVERYTHING, message_view};
+use super::transcript::message_view;
 use crate::failure::Failure;
 
-/// Kinds of which the archive keeps something.
-pub const KINDS: &[LogKind] = EVERYTHING;
+/// Kinds of what models and tools made. What was said stays whole in SQL: a message that comes again is compared with
+/// the first one. So do summaries, which contexts are made of however old they are, and what is small anyway.
+pub const HEAVY: &[LogKind] =
+    &[LogKind::Assembly, LogKind::Move, LogKind::ToolResult, LogKind::AsyncResult, LogKind::ProviderCall];
 
 /// A place in the log of a conversation.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -59,11 +65,27 @@ pub struct KeptMove {
     pub raw: Option<Json>,
 }
 
+/// A record as it is, at its place.
+#[derive(Debug, Clone, PartialEq)]
+pub struct KeptRecord {
+    pub place: LogPlace,
+    pub record: LogRecord,
+}
+
+/// The body of a record of a log.
+#[derive(Debug, Clone, PartialEq)]
+pub struct KeptBody {
+    pub offset: u64,
+    pub id: String,
+    pub body: Json,
+}
+
 /// Places and ids of records, ascending.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RecordIds {
     pub messages: Vec<(u64, String)>,
     pub moves: Vec<(u64, String)>,
+    pub records: Vec<(u64, String)>,
 }
 
 /// What is kept of some records.
@@ -71,11 +93,13 @@ pub struct RecordIds {
 pub struct KeptRecords {
     pub messages: Vec<KeptMessage>,
     pub moves: Vec<KeptMove>,
+    /// Those of [`HEAVY`] kinds, whole.
+    pub records: Vec<KeptRecord>,
 }
 
 impl KeptRecords {
     pub fn is_empty(&self) -> bool {
-        self.messages.is_empty() && self.moves.is_empty()
+        self.messages.is_empty() && self.moves.is_empty() && self.records.is_empty()
     }
 
     /// Adds what is kept of one record.
@@ -95,14 +119,64 @@ impl KeptRecords {
         if let LogKind::Move | LogKind::ToolResult = record.kind {
             self.moves.push(kept_move(place, record));
         }
+        self.add_whole(place, row);
         Ok(())
+    }
+
+    /// Adds one record as it is, if it is of a kind that SQL lets go of.
+    pub fn add_whole(&mut self, place: &LogPlace, row: &LogRow) {
+        if HEAVY.contains(&row.record.kind) && light_bytes(&row.record).is_none() {
+            self.records.push(KeptRecord { place: place.clone(), record: row.record.clone() });
+        }
     }
 
     /// Where they are, and their ids.
     pub fn ids(&self) -> RecordIds {
         let messages = self.messages.iter().map(|kept| (kept.place.offset, kept.message.message_id.to_string()));
         let moves = self.moves.iter().map(|kept| (kept.place.offset, kept.id.clone()));
-        RecordIds { messages: messages.collect(), moves: moves.collect() }
+        let records = self.records.iter().map(|kept| (kept.place.offset, kept.record.id.clone()));
+        RecordIds { messages: messages.collect(), moves: moves.collect(), records: records.collect() }
+    }
+}
+
+/// Of a light record: how many bytes its body has. SQL has that number in its place; the bodies of
+/// these kinds are objects.
+pub fn light_bytes(record: &LogRecord) -> Option<usize> {
+    if HEAVY.contains(&record.kind) { record.body.as_str().parse().ok() } else { None }
+}
+
+/// Ends a page before it has more bytes of bodies, as if no record of it were light; one row stays.
+pub fn cut(rows: &mut Vec<LogRow>, bytes: usize) {
+    let mut taken = 0_usize;
+    let fits = rows.iter().take_while(|row| {
+        let own = light_bytes(&row.record).unwrap_or(row.record.body.as_str().len());
+        taken = taken.saturating_add(own);
+        taken <= bytes
+    });
+    let fits = fits.count();
+    rows.truncate(fits.max(1));
+}
+
+/// The offsets of the light ones.
+pub fn light(rows: &[LogRow]) -> Vec<u64> {
+    rows.iter().filter(|row| light_bytes(&row.record).is_some()).map(|row| row.offset).collect()
+}
+
+/// Leaves out all of [`HEAVY`] kinds up to the newest light one: replies and results are told together, or not.
+pub fn without_light(rows: &mut Vec<LogRow>) {
+    let newest = light(rows).into_iter().max().unwrap_or(0);
+    rows.retain(|row| row.offset > newest || !HEAVY.contains(&row.record.kind));
+}
+
+/// Gives light records their bodies, as far as those are there.
+pub fn fill(rows: &mut [LogRow], bodies: Vec<KeptBody>) {
+    // By the id, too: a database that lost its newest commits has other records in their places since.
+    let by_record = bodies.into_iter().map(|kept| ((kept.offset, kept.id), kept.body));
+    let mut bodies: HashMap<(u64, String), Json> = by_record.collect();
+    for row in rows.iter_mut().filter(|row| light_bytes(&row.record).is_some()) {
+        if let Some(body) = bodies.remove(&(row.offset, row.record.id.clone())) {
+            row.record.body = body;
+        }
     }
 }
 

@@ -1,7 +1,7 @@
 //! Reading what several bodies share: lists, notes of the application, the content of a message.
 
 use schemas::json::Json;
-use schemas::limits::{ACTOR_BYTES_MAX, CONTENT_PARTS_MAX, METADATA_BYTES_MAX, NAME_BYTES_MAX, TEXT_BYTES_MAX};
+use schemas::limits::{CONTENT_PARTS_MAX, METADATA_BYTES_MAX, NAME_BYTES_MAX, TEXT_BYTES_MAX};
 use schemas::problem::Problem;
 use serde_json::{Map, Value};
 
@@ -164,7 +164,7 @@ fn content(object: &Object<'_>, problems: &mut Problems) -> Option<Vec<Part>> {
 
 /// Who acts, unless it is the token.
 pub fn actor(object: &Object<'_>, default: &str, problems: &mut Problems) -> String {
-    object.text("actor", ACTOR_BYTES_MAX, problems).unwrap_or(default).to_owned()
+    object.actor(problems).unwrap_or(default).to_owned()
 }
 
 /// The id in a body, or in the header `Idempotency-Key`, which is another place for it.

@@ -2,7 +2,7 @@
 //! answers the caller; one that is looped in joins the conversation and stays.
 
 use schemas::action::ActionType;
-use schemas::conversation::{Caller, TurnUsage};
+use schemas::conversation::{Caller, Operation, OperationKind, TurnUsage};
 use schemas::definition::InvocationMode;
 use schemas::id::{AgentId, ConversationId, OperationId, SessionId, TurnId};
 use schemas::json::Json;
@@ -11,18 +11,18 @@ use schemas::session::{NewSession, SessionSpec};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
+use super::answers;
 use super::apply::Applying;
 use super::budget::Left;
 use super::ids;
 use super::settings::DEPTH_MAX;
+use super::start::DEPTH;
 use super::state::ReplyTo;
 use crate::action::MODE_NOW;
 use crate::chat::{ToolError, ToolErrorCode, ToolResult};
 use crate::moniker::{FollowUp, SpawnedSession};
 use crate::spending::NANOS;
-
-/// Field of guidance that is for no model: what a called agent has used.
-pub(super) const SPENT: &str = "spent";
+pub(super) use crate::tool::SPENT;
 
 /// A call of another agent, ready to be made.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -38,6 +38,9 @@ pub struct AgentCall {
     /// How long it has to answer.
     #[serde(default = "usual_ms")]
     pub timeout_ms: u64,
+    /// The session of the agent that takes part already: it is asked, and no other is made.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seated: Option<SessionId>,
 }
 
 fn usual_ms() -> u64 {
@@ -56,7 +59,7 @@ pub(super) struct From<'a> {
 impl AgentCall {
     /// The session that works on it.
     pub fn child(&self) -> SessionId {
-        ids::session_id(self.operation_id.as_str(), "s")
+        self.seated.clone().unwrap_or_else(|| ids::session_id(self.operation_id.as_str(), "s"))
     }
 
     /// The turn of that session.
@@ -69,6 +72,18 @@ impl AgentCall {
 pub(super) fn request(call: &AgentCall) -> Json {
     Json::of(&json!({"target_type": "agent", "target_id": call.agent_id, "mode": call.mode, "input": call.input,
                      "session_id": call.child()}))
+}
+
+/// The session that works on a call, as the request of its operation names it.
+pub fn works_on(operation: &Operation) -> Option<SessionId> {
+    #[derive(Deserialize)]
+    struct Request {
+        session_id: SessionId,
+    }
+    if operation.kind != OperationKind::Agent {
+        return None;
+    }
+    operation.request.to().ok().map(|request: Request| request.session_id)
 }
 
 /// A result at once, when nobody is to be called.
@@ -87,8 +102,21 @@ pub(super) fn refusal(call: &AgentCall, from: &From<'_>) -> Option<ToolResult> {
     None
 }
 
-/// The actions that make the call: a session, and its input. A delegate may use what its caller has left.
+/// The actions that make the call: a session, unless it is there, and its input.
 pub(super) fn actions(call: &AgentCall, from: &From<'_>, left: Left) -> Vec<FollowUp> {
+    let input = FollowUp {
+        action_id: ids::action_id(call.operation_id.as_str(), "input"),
+        kind: ActionType::Input,
+        session_id: call.child(),
+        agent_id: None,
+        payload: Json::of(&Value::Object(input(call, from))),
+        session: None,
+    };
+    if call.seated.is_some() { vec![input] } else { vec![creation(call, from, left), input] }
+}
+
+/// The session that works on the call. A delegate may use what its caller has left.
+fn creation(call: &AgentCall, from: &From<'_>, left: Left) -> FollowUp {
     let child = call.child();
     let delegate = call.mode == InvocationMode::Delegate;
     let conversation =
@@ -109,35 +137,35 @@ pub(super) fn actions(call: &AgentCall, from: &From<'_>, left: Left) -> Vec<Foll
         parent: Some(from.session.clone()),
     };
     let payload = json!({"moniker": "converse", "config": config, "conversation_id": conversation});
-    let session =
-        NewSession { session_id: child.clone(), agent_id: call.agent_id.clone(), spec, state: Json::of(&json!({})) };
-    let create = FollowUp {
+    let session = NewSession {
+        session_id: child.clone(),
+        agent_id: call.agent_id.clone(),
+        spec,
+        state: Json::of(&json!({})),
+        added_by_turn_id: (!delegate).then(|| from.turn.clone()),
+    };
+    FollowUp {
         action_id: ids::action_id(call.operation_id.as_str(), "create"),
         kind: ActionType::Create,
-        session_id: child.clone(),
+        session_id: child,
         agent_id: Some(call.agent_id.clone()),
         payload: Json::of(&payload),
         session: Some(SpawnedSession(session)),
-    };
-    let input = FollowUp {
-        action_id: ids::action_id(call.operation_id.as_str(), "input"),
-        kind: ActionType::Input,
-        session_id: child,
-        agent_id: None,
-        payload: Json::of(&Value::Object(input(call, from, delegate))),
-        session: None,
-    };
-    vec![create, input]
+    }
 }
 
-fn input(call: &AgentCall, from: &From<'_>, delegate: bool) -> Map<String, Value> {
-    let caller = Caller::Agent { agent_id: from.agent.clone(), turn_id: from.turn.clone() };
+fn input(call: &AgentCall, from: &From<'_>) -> Map<String, Value> {
+    let mut caller = json!(Caller::Agent { agent_id: from.agent.clone(), turn_id: from.turn.clone() });
+    if call.seated.is_some() {
+        // A session that is created has it among its settings.
+        caller[DEPTH] = json!(from.depth + 1);
+    }
     let mut input = Map::new();
     input.insert("text".to_owned(), text(&call.input).into());
     input.insert("turn_id".to_owned(), json!(call.child_turn()));
     input.insert("name".to_owned(), json!(from.agent));
-    input.insert("caller".to_owned(), json!(caller));
-    if delegate {
+    input.insert("caller".to_owned(), caller);
+    if call.mode == InvocationMode::Delegate {
         let to = json!({"session_id": from.session, "operation_id": call.operation_id});
         input.insert("reply_to".to_owned(), to);
     }
@@ -204,11 +232,15 @@ pub(super) fn spent(to: &ReplyTo, used: TurnUsage) -> FollowUp {
     }
 }
 
-/// Whether guidance only tells what a called agent has used. It counts if its answer did not.
+/// Whether guidance only tells what an operation has used: a called agent, which counts if its answer did not, or
+/// models that were asked for it.
 pub(super) fn told_spent(step: &mut Applying, guidance: &Value) -> bool {
     let Some(spent) = guidance.get(SPENT) else { return false };
+    if answers::called_for(step, spent) {
+        return true;
+    }
     let Some(operation) = operation_of(spent) else { return false };
-    step.state.spend_stopped(&operation, usage_in(spent));
+    step.emits.turn = step.state.spend_stopped(&operation, usage_in(spent));
     true
 }
 
@@ -216,7 +248,10 @@ pub(super) fn told_spent(step: &mut Applying, guidance: &Value) -> bool {
 pub(super) fn counted_late(step: &mut Applying, payload: &Value) -> bool {
     let used = usage_of(payload);
     let operation = operation_of(payload).filter(|_| used != TurnUsage::default());
-    operation.is_some_and(|operation| step.state.spend_stopped(&operation, used))
+    let turn = operation.and_then(|operation| step.state.spend_stopped(&operation, used));
+    let is_counted = turn.is_some();
+    step.emits.turn = turn;
+    is_counted
 }
 
 fn operation_of(named: &Value) -> Option<OperationId> {

@@ -3,7 +3,7 @@
 
 use schemas::conversation::{LogKind, TurnError, TurnUsage};
 use schemas::id::TurnId;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::apply::Applying;
@@ -11,12 +11,14 @@ use super::decision::TurnDecision;
 use super::ids;
 use super::open::Calls;
 use super::reply;
+use super::seats::Seat;
 use super::state::Stage;
 use super::summary::{Compacting, Known};
 use super::{budget, compacting};
 use crate::chat::{ProviderCallRecord, ToolResult};
 use crate::effect::{EffectFailure, Outcome};
 use crate::moniker::StepInput;
+use crate::tool::PROVIDER_CALLS;
 
 /// Whose the session is, for what its turns cause.
 pub(super) struct Place<'a> {
@@ -40,7 +42,7 @@ pub(super) fn take(step: &mut Applying, place: &Place<'_>, key_of: &str, outcome
     let waits = step.state.lanes.iter().find_map(|lane| {
         let turn = &lane.turn.turn_id;
         let (what, number) = match lane.stage {
-            Stage::Assemble => (ASSEMBLE, 0),
+            Stage::Assemble => (ASSEMBLE, lane.turn.moves),
             Stage::Compact => (COMPACT, lane.compactions + 1),
             Stage::Think => (CHAT, lane.next_reply()),
             Stage::Extract => (EXTRACT, 0),
@@ -49,6 +51,7 @@ pub(super) fn take(step: &mut Applying, place: &Place<'_>, key_of: &str, outcome
         (key(turn, what, number) == key_of).then(|| (turn.clone(), what, number))
     });
     let Some((turn, what, number)) = waits else { return false };
+    step.emits.turn = Some(turn.clone());
     match what {
         ASSEMBLE => assembled(step, &turn, outcome),
         COMPACT => compacting::taken(step, &turn, number, outcome),
@@ -69,15 +72,17 @@ fn assembled(step: &mut Applying, turn: &TurnId, outcome: &Outcome) {
             return;
         }
     };
-    let run = ids::record_id(turn, ids::ASSEMBLE);
-    step.state.notes.clear();
+    let notes = std::mem::take(&mut step.state.notes);
     let upto = |known: &Option<Known>| known.as_ref().map(|known| known.upto);
     if upto(&assembly.summary) > upto(&step.state.summary) {
         step.state.summary.clone_from(&assembly.summary);
     }
-    if let Some(lane) = step.state.lane_mut(turn) {
-        lane.turn.context_assembly_run_id = Some(run.clone());
-        lane.limits = Some(assembly.limits.clone());
+    let Some(lane) = step.state.lane_mut(turn) else { return };
+    let run = ids::assembly_id(turn, lane.turn.moves);
+    lane.turn.context_assembly_run_id = Some(run.clone());
+    lane.limits = Some(assembly.limits.clone());
+    if assembly.limits.per_call {
+        lane.notes.extend(notes);
     }
     step.record(LogKind::Assembly, turn, run, assembly);
     step.apply(vec![TurnDecision::ResumeFromTool { turn_id: turn.clone() }]);
@@ -104,16 +109,21 @@ fn replied(step: &mut Applying, place: &Place<'_>, turn: &TurnId, number: u32, o
         called(step, turn, record);
     }
     let Some(lane) = step.state.lane(turn) else { return };
+    // Turns beside this one may have looped somebody in meanwhile.
+    let seats: Vec<Seat> = reply.seats.iter().cloned().chain(step.state.seats_since(lane)).collect();
     let calls = Calls {
         namespace: &place.input.session.namespace,
         conversation: place.conversation,
         session: &place.input.session.session_id,
         agent: place.input.agent,
         turn,
-        depth: place.depth,
+        depth: place.depth.max(lane.depth),
         number,
         tools: &reply.tools,
         constraints: &reply.constraints,
+        projects: &reply.project_ids,
+        seats: &seats,
+        is_over: budget::is_over(lane, &step.state),
         messages: &reply.messages,
         may_compact: lane.limits.as_ref().is_some_and(|limits| limits.context.is_some()),
     };
@@ -126,7 +136,10 @@ fn replied(step: &mut Applying, place: &Place<'_>, turn: &TurnId, number: u32, o
         let id = ids::record_id_of(turn, ids::RESULT, format_args!("{number}.{}", result.tool_call_id));
         step.record(LogKind::ToolResult, turn, bounded(id), &SyncResult { number, result });
         if let Some(error) = &result.error {
-            failed_tool(step, turn, &format!("{number}.{}", result.tool_call_id), &json!(error));
+            let id = result.tool_call_id.as_str();
+            let call = reply.reply.as_ref().and_then(|said| said.tool_calls().find(|call| call.id == id));
+            let of = (call.map_or("", |call| call.name.as_str()), id);
+            failed_tool(step, turn, &format!("{number}.{id}"), of, &json!(error));
         }
     }
     step.apply(acted.decisions);
@@ -141,9 +154,24 @@ pub(super) struct SyncResult<'a> {
     pub result: &'a ToolResult,
 }
 
+/// Takes the calls of models that were made for an operation, as its result or guidance of the fleet tells them;
+/// `false` if none are told. Whatever became of the turn, they cost.
+pub(super) fn called_for(step: &mut Applying, told: &Value) -> bool {
+    let told = told.get(PROVIDER_CALLS).and_then(|calls| Vec::<ProviderCallRecord>::deserialize(calls).ok());
+    let calls = told.unwrap_or_default();
+    for call in &calls {
+        if let Ok(turn) = TurnId::parse(&call.turn_id) {
+            called(step, &turn, call);
+            step.emits.turn.get_or_insert(turn);
+        }
+    }
+    !calls.is_empty()
+}
+
 /// A call of a provider: its record, and what it used.
 pub(super) fn called(step: &mut Applying, turn: &TurnId, record: &ProviderCallRecord) {
-    step.record(LogKind::ProviderCall, turn, format!("{}.{}", record.id, ids::CALL.as_str()), record);
+    let id = bounded(format!("{}.{}", record.id, ids::CALL.as_str()));
+    step.record(LogKind::ProviderCall, turn, id, record);
     let mut used = TurnUsage { cost: record.cost.unwrap_or(0.0), ..TurnUsage::default() };
     if let Some(usage) = &record.usage {
         (used.input_tokens, used.output_tokens) = (usage.input_tokens, usage.output_tokens);
@@ -165,12 +193,12 @@ fn count(step: &mut Applying, turn: &TurnId, acted: &reply::Acted) {
     lane.turn.issues.moves_exhausted |= acted.is_exhausted;
 }
 
-/// Never silent (SPEC W-ERR-07, W-ASY-03).
-pub(super) fn failed_tool(step: &mut Applying, turn: &TurnId, which: &str, error: &Value) {
+/// Never silent (SPEC W-ERR-07, W-ASY-03). `tool` is its name and the model's id of the call.
+pub(super) fn failed_tool(step: &mut Applying, turn: &TurnId, which: &str, (tool, call): (&str, &str), error: &Value) {
     if let Some(lane) = step.state.lane_mut(turn) {
         lane.turn.issues.tool_failures += 1;
     }
-    let detail = json!({"type": "tool.failed", "turn_id": turn, "error": error});
+    let detail = json!({"type": "tool.failed", "turn_id": turn, "tool": tool, "tool_call_id": call, "error": error});
     let id = bounded(ids::record_id_of(turn, ids::TOOL_FAILED, which));
     step.record(LogKind::Event, turn, id, &detail);
 }

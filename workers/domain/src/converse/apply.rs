@@ -72,7 +72,7 @@ impl Applying {
 
     fn apply_one(&mut self, decision: TurnDecision) {
         match decision {
-            TurnDecision::StartTurn { turn, reply_to } => self.start(*turn, reply_to),
+            TurnDecision::StartTurn { turn, reply_to, depth } => self.start(*turn, reply_to, depth),
             TurnDecision::CompleteTurn { turn_id } => self.complete(&turn_id),
             TurnDecision::FailTurn { turn_id, error, cancelled } => self.fail(&turn_id, &error, cancelled),
             TurnDecision::AppendMessage { turn_id, message } => self.append(&turn_id, *message),
@@ -90,9 +90,11 @@ impl Applying {
                 self.set_stage(&turn_id, stage);
             }
             TurnDecision::ResumeFromTool { turn_id } => {
+                let joins = self.state.joins;
                 if let Some(lane) = self.state.lane_mut(&turn_id) {
-                    lane.stage = if lane.compaction.is_some() { Stage::Compact } else { Stage::Think };
+                    lane.stage = lane.resumed();
                     lane.unseen = 0;
+                    lane.joins = joins;
                 }
             }
             // Its operation is tracked by the decision that dispatches it.
@@ -120,7 +122,7 @@ impl Applying {
         self.record(LogKind::Event, turn, ids::record_id(turn, name), &detail);
     }
 
-    fn start(&mut self, turn: Turn, reply_to: Option<super::state::ReplyTo>) {
+    fn start(&mut self, turn: Turn, reply_to: Option<super::state::ReplyTo>, depth: u64) {
         let turn_id = turn.turn_id.clone();
         let busy = self.state.lanes.iter().filter(|lane| lane.stage != Stage::Queued).count();
         let detail = json!({"type": ids::STARTED});
@@ -133,10 +135,14 @@ impl Applying {
         self.state.lanes.push(Lane {
             turn,
             stage: if busy < LANES_MAX { Stage::Assemble } else { Stage::Queued },
+            depth,
+            joins: 0,
             rounds: 0,
             open: Vec::new(),
             unseen: 0,
+            told: Some(0),
             limits: None,
+            notes: Vec::new(),
             allowance: 1,
             since_ms: None,
             reply_to,
@@ -185,16 +191,20 @@ impl Applying {
             session: &self.session,
             agent: &self.agent,
             turn: turn_id,
-            depth: self.depth,
+            depth: self.state.lane(turn_id).map_or(self.depth, |lane| lane.depth.max(self.depth)),
         };
         let left = self.state.lane(turn_id).map(|lane| budget::left(lane, &self.state)).unwrap_or_default();
         let actions = agents::actions(call, &from, left);
         self.emits.follow_ups.extend(actions);
         if call.mode == InvocationMode::LoopIn {
+            self.state.joins += 1;
             self.state.joined.push(Joined {
                 session_id: call.child(),
                 turn_id: call.child_turn(),
                 by: turn_id.clone(),
+                agent_id: Some(call.agent_id.clone()),
+                number: self.state.joins,
+                was_there: call.seated.is_some(),
             });
             let excess = self.state.joined.len().saturating_sub(JOINED_MAX);
             self.state.joined.drain(..excess);
@@ -216,6 +226,7 @@ impl Applying {
         let tool = lane.open.iter().find(|open| open.operation_id == operation_id).map(|open| open.tool.clone());
         lane.open.retain(|open| open.operation_id != operation_id);
         lane.unseen += 1;
+        lane.tell();
         let id = ids::record_id_of(turn_id, ids::LATE, &operation_id);
         let late = LateResult { operation_id, tool: tool.unwrap_or_default(), result };
         self.record(LogKind::AsyncResult, turn_id, id, &late);

@@ -1,10 +1,10 @@
 //! The context of a turn: what its model is shown first. The built-in strategy (SPEC K-09): core
 //! memory and instructions are the system prompt; working memory, a summary of what is old, and the
-//! recent turns are the messages.
+//! recent turns with their calls of tools are the messages.
 
 use schemas::conversation::{LogRow, Message};
-use schemas::definition::{AgentConstraints, Budgets, CompactionSettings, PersonaBody};
-use schemas::id::{AgentId, MessageId, TurnId};
+use schemas::definition::{AgentConstraints, AssemblyMode, Budgets, CompactionSettings, PersonaBody};
+use schemas::id::{AgentId, DefinitionId, MessageId, TurnId};
 use serde::{Deserialize, Serialize};
 
 use super::history::{input, newest_summary, told};
@@ -18,21 +18,27 @@ use crate::tool::{self, ResolvedTool};
 /// All that was found out for a turn before its model is asked.
 #[derive(Debug, Clone)]
 pub struct Gathered {
+    /// The turn that it is for.
+    pub turn: TurnId,
     pub agent: AgentId,
     /// Name of the agent, as other participants know it.
     pub agent_name: String,
+    /// Its projects.
+    pub project_ids: Vec<DefinitionId>,
     pub persona: PersonaBody,
     pub target: ModelTarget,
     pub parameters: Parameters,
     /// The model's window, tokens.
     pub model_max_tokens: u64,
     pub tools: Vec<ResolvedTool>,
-    /// Messages of the conversation, and summaries of it, oldest first.
+    /// Messages of the conversation, calls of tools with their results, and summaries, oldest first.
     pub history: Vec<LogRow>,
     /// The message that started the turn; it is in `history`, too.
     pub input: Message,
     /// Messages that other active turns are at work on.
     pub in_work: Vec<MessageId>,
+    /// Those turns.
+    pub active: Vec<TurnId>,
     pub recent: Vec<TurnSnapshot>,
     /// Core and working memory.
     pub blocks: Vec<MemoryBlock>,
@@ -51,7 +57,7 @@ pub struct TurnSnapshot {
     pub moves: u32,
 }
 
-/// What a turn starts from; recorded once, and extended by its moves (SPEC K-10).
+/// What a turn starts from, extended by its moves; recorded once, or before each reply (SPEC K-10).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Assembly {
     pub agent_name: String,
@@ -59,6 +65,9 @@ pub struct Assembly {
     pub request: ChatRequest,
     pub tools: Vec<ResolvedTool>,
     pub constraints: AgentConstraints,
+    /// Projects of the agent.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub project_ids: Vec<DefinitionId>,
     pub limits: Limits,
     pub recent_turns: Vec<TurnSnapshot>,
     /// The summary that is among the request's messages.
@@ -92,6 +101,9 @@ pub struct Limits {
     /// When and how the context becomes shorter; absent: never.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub context: Option<Context>,
+    /// The context is made anew before each reply (SPEC K-10).
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub per_call: bool,
 }
 
 /// How much a model is shown.
@@ -126,6 +138,7 @@ pub fn assemble(gathered: &Gathered) -> Assembly {
         },
         tools: gathered.tools.clone(),
         constraints: persona.constraints.clone(),
+        project_ids: gathered.project_ids.clone(),
         limits: limits(gathered),
         recent_turns: gathered.recent.clone(),
         summary: summary.map(|(id, summary)| Known { id, upto: summary.upto }),
@@ -143,6 +156,7 @@ fn limits(gathered: &Gathered) -> Limits {
         max_rounds: persona.constraints.max_moves_per_turn,
         budgets: persona.constraints.budgets.clone().unwrap_or_default(),
         context: compaction.enabled.then_some(Context { tokens, window, compaction }),
+        per_call: persona.assembly == AssemblyMode::PerCall,
     }
 }
 

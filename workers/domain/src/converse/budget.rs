@@ -113,6 +113,11 @@ fn known_over(lane: &Lane, state: &TalkState) -> Option<Over> {
         .or_else(|| exceeded(Scope::Session, state.raised.session, session))
 }
 
+/// Whether a model must not be asked for a turn before a person has allowed more.
+pub(super) fn is_over(lane: &Lane, state: &TalkState) -> bool {
+    known_over(lane, state).is_some()
+}
+
 /// What may still be used; absent: there is no bound.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(super) struct Left {
@@ -224,6 +229,10 @@ pub(super) fn answered(step: &mut Applying, asked: &Open, scope: Scope, is_yes: 
             lane.since_ms = Some(at_ms);
         }
         turns.push(lane.turn.turn_id.clone());
+    }
+    // Turns may share a question; it is then about none of them alone.
+    if let [turn] = turns.as_slice() {
+        step.emits.turn = Some(turn.clone());
     }
     let raised = &mut step.state.raised;
     match scope {

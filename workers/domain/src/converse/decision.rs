@@ -14,6 +14,8 @@ pub enum TurnDecision {
     StartTurn {
         turn: Box<Turn>,
         reply_to: Option<ReplyTo>,
+        /// How many agents have called one another up to it, if its input says so.
+        depth: u64,
     },
     /// It has responded and nothing is pending.
     CompleteTurn {

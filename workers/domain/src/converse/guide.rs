@@ -46,6 +46,9 @@ pub(super) fn take(step: &mut Applying, place: &start::Place<'_>, guidance: &Val
     }
     step.state.notes_taken += 1;
     let number = step.state.notes_taken;
+    if let [(turn, _)] = active.as_slice() {
+        step.emits.turn = Some(turn.clone());
+    }
     if active.is_empty() {
         step.state.notes.push(text);
         let excess = step.state.notes.len().saturating_sub(NOTES_MAX);
@@ -56,10 +59,12 @@ pub(super) fn take(step: &mut Applying, place: &start::Place<'_>, guidance: &Val
         let body = json!({"text": text, "message_id": guidance.get("message_id"), "from": "guidance"});
         step.record(LogKind::Note, &turn, ids::record_id_of(&turn, ids::NOTE, number), &body);
         if stage == Stage::WaitAsync {
-            step.apply(vec![TurnDecision::ResumeFromTool { turn_id: turn }]);
-        } else if let Some(lane) = step.state.lane_mut(&turn).filter(|_| stage == Stage::Think) {
-            // The call under way does not know of it.
-            lane.unseen += 1;
+            step.apply(vec![TurnDecision::ResumeFromTool { turn_id: turn.clone() }]);
+        }
+        if let Some(lane) = step.state.lane_mut(&turn) {
+            lane.tell();
+            // A call that is under way does not know of it; one that begins later does, and its reply says so.
+            lane.unseen += u32::from(stage == Stage::Think);
         }
     }
 }
@@ -75,6 +80,7 @@ pub(super) fn cancel(step: &mut Applying, turn_id: TurnId) {
         cancelled.drain(..excess);
         return;
     }
+    step.emits.turn = Some(turn_id.clone());
     let error = TurnError {
         code: "cancelled".to_owned(),
         message: "the turn was cancelled".to_owned(),

@@ -5,6 +5,7 @@ use schemas::id::{AgentId, MessageId};
 use serde_json::Value;
 
 use super::assembly::{Gathered, Placed};
+use super::earlier::exchanges;
 use super::summary::{Extent, Summary};
 use crate::chat::{self, Part, Role};
 use crate::context::build_messages;
@@ -19,8 +20,8 @@ pub(super) fn newest_summary(gathered: &Gathered) -> Option<(String, Summary)> {
 }
 
 /// What was said before, behind `summary_at` messages: the summary, working memory, memories that were
-/// found, and the messages that the summary does not stand for. Beside them, which of them may be
-/// summarised.
+/// found, and the messages and calls that the summary does not stand for. Beside them, which of them may be
+/// summarised: a call and its results have one place, so they go together.
 pub(super) fn told(
     gathered: &Gathered,
     summary: Option<&Summary>,
@@ -29,9 +30,12 @@ pub(super) fn told(
     let upto = summary.map_or(0, |summary| summary.upto);
     let mut told: Vec<(Option<&LogRow>, chat::Message)> =
         summary.iter().map(|summary| (None, summary.message())).collect();
-    for row in gathered.history.iter().filter(|row| row.record.kind == LogKind::Message && row.offset > upto) {
-        let Ok(message) = row.record.body.to::<Message>() else { continue };
-        if message.message_id != gathered.input.message_id && !gathered.in_work.contains(&message.message_id) {
+    let mut exchanges = exchanges(gathered, upto);
+    let noted = noted(gathered);
+    for row in gathered.history.iter().filter(|row| row.offset > upto) {
+        if let Some(messages) = exchanges.remove(&row.offset) {
+            told.extend(messages.into_iter().map(|message| (Some(row), message)));
+        } else if let Some(message) = said_before(gathered, row).filter(|one| !noted.contains(&one.message_id)) {
             told.push((Some(row), as_chat(&message, &gathered.agent)));
         }
     }
@@ -52,6 +56,22 @@ pub(super) fn told(
     });
     let placed = placed.collect();
     (messages, placed)
+}
+
+/// What a record says that is neither this turn's nor being answered by another.
+fn said_before(gathered: &Gathered, row: &LogRow) -> Option<Message> {
+    // What the turn itself has said is told behind its input.
+    let is_own = row.record.turn_id.as_ref() == Some(&gathered.turn);
+    let message = Some(row).filter(|row| row.record.kind == LogKind::Message && !is_own)?.record.body.to::<Message>();
+    let is_open = |id: &MessageId| *id == gathered.input.message_id || gathered.in_work.contains(id);
+    message.ok().filter(|message| !is_open(&message.message_id))
+}
+
+/// Messages that the turn is told as notes, where they came.
+fn noted(gathered: &Gathered) -> Vec<MessageId> {
+    let notes = gathered.history.iter().filter(|row| row.record.kind == LogKind::Note);
+    let own = notes.filter(|row| row.record.turn_id.as_ref() == Some(&gathered.turn));
+    own.filter_map(|row| MessageId::parse(row.record.body.to_value().get("message_id")?.as_str()?).ok()).collect()
 }
 
 /// From here on no summary may reach: a message that a turn is at work on stays for those after it, and

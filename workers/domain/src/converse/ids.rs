@@ -2,7 +2,7 @@
 
 use std::fmt::Display;
 
-use schemas::id::{ActionId, ConversationId, MessageId, OperationId, SessionId, TurnId};
+use schemas::id::{ActionId, ConversationId, MessageId, OperationId, ParticipantId, SessionId, TurnId};
 use schemas::limits::ID_BYTES_MAX;
 
 use crate::action::hash;
@@ -29,7 +29,8 @@ derive_id!(operation_id, OperationId);
 derive_id!(session_id, SessionId);
 derive_id!(turn_id, TurnId);
 
-/// What a record of a turn is of. No record's id is made without one, so all of them are reserved.
+/// What a record of a turn, or of a participant, is of. No record's id is made without one, so all of them are
+/// reserved.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Word(&'static str);
 
@@ -60,6 +61,8 @@ words! {
     LATE = "late",
     MOVE = "move",
     NOTE = "note",
+    PARTICIPANT_JOINED = "participant_joined",
+    PARTICIPANT_LEFT = "participant_left",
     RESULT = "result",
     SUMMARY = "summary",
     TOOL_FAILED = "tool.failed",
@@ -108,6 +111,17 @@ pub fn record_id(turn: &TurnId, word: Word) -> String {
 /// The same for one of several.
 pub fn record_id_of(turn: &TurnId, word: Word, which: impl Display) -> String {
     derived(turn.as_str(), &format!("{}.{which}", word.0))
+}
+
+/// Of the record of a turn's context, as it is made behind so many replies.
+pub fn assembly_id(turn: &TurnId, replies: u32) -> String {
+    if replies == 0 { record_id(turn, ASSEMBLE) } else { record_id_of(turn, ASSEMBLE, replies) }
+}
+
+/// Of the record that tells that somebody came or went, which each participant does once.
+pub fn participant_record_id(participant: &ParticipantId, word: Word) -> String {
+    // Always a hash, so that it is short enough for its last part, which reserves it.
+    format!("{}.{}", hash::hex(&hash::sha256(participant.as_str())), word.0)
 }
 
 #[cfg(test)]

@@ -34,8 +34,9 @@ impl Moniker for Converse {
 
     fn check(&self, spec: &SessionSpec, state: &Value) -> Vec<FieldProblem> {
         let mut problems = settings::check(spec);
-        if TalkState::deserialize(state).is_err() {
-            let message = "is no state of a conversation; leave it out: the session starts without turns";
+        // In it stands what a person has agreed to and whose sessions are at work: nobody brings that along.
+        if state.as_object().is_none_or(|state| !state.is_empty()) {
+            let message = "must be left out: a session that converses begins without turns";
             problems.push(FieldProblem::new("payload.state", message));
         }
         problems
@@ -157,7 +158,7 @@ fn arrived(
         found.map(|open| (open.operation_id.clone(), open.call_id.clone()))
     };
     let Some(ended) = results::read(&arrival.payload, known) else {
-        if agents::counted_late(step, &arrival.payload) {
+        if answers::called_for(step, &arrival.payload) || agents::counted_late(step, &arrival.payload) {
             return None;
         }
         let message = "no turn of this session waits for that operation; the first result has won".to_owned();
@@ -178,7 +179,12 @@ fn settle(step: &mut Applying, ended: &super::state::Ended, at_ms: i64) {
         let (open, (is_yes, _)) = (open.clone(), results::answer(&ended.result));
         return budget::answered(step, &open, scope, is_yes, at_ms);
     }
-    let (turn, open, number) = (lane.turn.turn_id.clone(), open.clone(), lane.turn.moves);
+    let (turn, mut open, number) = (lane.turn.turn_id.clone(), open.clone(), lane.turn.moves);
+    step.emits.turn = Some(turn.clone());
+    if let Some(Approved::Agent { call }) = &mut open.approved {
+        // It may have been looped in while a person was asked.
+        call.sit(&step.state.seats_since(lane));
+    }
     let settled = results::plan(lane, &open, ended);
     if let Some(result) = &settled.result {
         if !open.is_async {
@@ -186,7 +192,8 @@ fn settle(step: &mut Applying, ended: &super::state::Ended, at_ms: i64) {
             step.record(LogKind::ToolResult, &turn, id, &answers::SyncResult { number, result });
         }
         if let Some(error) = &result.error {
-            answers::failed_tool(step, &turn, open.operation_id.as_str(), &json!(error));
+            let of = (open.tool.as_str(), open.call_id.as_str());
+            answers::failed_tool(step, &turn, open.operation_id.as_str(), of, &json!(error));
         }
     }
     // Acceptance has ended the operation if it was named by its own id.
@@ -195,6 +202,7 @@ fn settle(step: &mut Applying, ended: &super::state::Ended, at_ms: i64) {
         let state = if is_ok { OperationState::Completed } else { OperationState::Failed };
         step.emits.talk.operations.push(stub(&turn, &open.operation_id, open.kind, state));
     }
+    answers::called_for(step, &ended.payload);
     if open.kind == OperationKind::Agent {
         step.state.spend(&turn, agents::usage_of(&ended.payload));
         // Its time was over: nobody waits for the session that works on it.
@@ -274,25 +282,27 @@ fn call(
 ) -> Option<Call> {
     let turn = &lane.turn.turn_id;
     let summary = state.summary.as_ref().map(|known| known.id.clone());
+    let assembly = lane.turn.context_assembly_run_id.clone().filter(|_| lane.per_call());
     let (what, number, work) = match lane.stage {
         Stage::Assemble => {
             let mut settings = json!(Settings::of(spec));
-            settings["notes"] = json!(state.notes);
+            settings["notes"] = lane.notes.iter().chain(&state.notes).cloned().collect();
             settings["summary"] = json!(summary);
             settings["input_message_id"] = json!(lane.turn.input_message_id);
-            (ASSEMBLE, 0, TalkWork::Assemble { settings: Json::of(&settings), pending: pending.to_vec() })
+            let work = TalkWork::Assemble { settings: Json::of(&settings), pending: pending.to_vec() };
+            (ASSEMBLE, lane.turn.moves, work)
         }
         Stage::Think => {
             let number = lane.next_reply();
             let without_tools = lane.limits.as_ref().is_some_and(|limits| lane.rounds >= limits.max_rounds);
             let may_compact = lane.compacted_for != Some(number);
             let checks = budget::checks(lane, state);
-            (CHAT, number, TalkWork::Chat { number, without_tools, summary, may_compact, checks })
+            (CHAT, number, TalkWork::Chat { number, assembly, without_tools, summary, may_compact, checks })
         }
         Stage::Compact => {
             let (number, compaction) = (lane.compactions + 1, lane.compaction.as_ref()?);
             let (asked, without_model) = (!compaction.calls.is_empty(), compaction.without_model);
-            (COMPACT, number, TalkWork::Compact { number, summary, asked, without_model })
+            (COMPACT, number, TalkWork::Compact { number, assembly, summary, asked, without_model })
         }
         Stage::Extract => (EXTRACT, 0, TalkWork::Extract),
         Stage::Queued | Stage::Wait | Stage::WaitAsync => return None,

@@ -2,15 +2,16 @@
 
 use schemas::conversation::{ApprovalRequest, Operation, OperationKind, OperationState};
 use schemas::definition::{ActionKind, AgentConstraints, InvocationMode};
-use schemas::id::{AgentId, ConversationId, Namespace, OperationId, SessionId, TurnId};
+use schemas::id::{AgentId, ConversationId, DefinitionId, Namespace, OperationId, SessionId, TurnId};
 
 use super::agents::{self, AgentCall, From};
 use super::apply::stub;
 use super::budget;
 use super::decision::TurnDecision;
+use super::seats::Seat;
 use super::state::{Approved, Open};
 use crate::chat::{Message, ToolCall, ToolError, ToolErrorCode, ToolResult};
-use crate::tool::{self, Builtin, Dispatch, ExecutionContext, Place, ResolvedTool, ToolPlan, Toolbox};
+use crate::tool::{self, Builtin, Dispatch, ExecutionContext, Place, ResolvedTarget, ResolvedTool, ToolPlan, Toolbox};
 
 /// Where the calls come from.
 pub(super) struct Calls<'a> {
@@ -24,6 +25,12 @@ pub(super) struct Calls<'a> {
     pub number: u32,
     pub tools: &'a [ResolvedTool],
     pub constraints: &'a AgentConstraints,
+    /// Of the agent.
+    pub projects: &'a [DefinitionId],
+    /// Agents that take part already.
+    pub seats: &'a [Seat],
+    /// What the turn or its session may use is used up.
+    pub is_over: bool,
     /// Whether the context can be made shorter.
     pub may_compact: bool,
     /// What the model was shown, for tools that read it (SPEC D-TOOL-12).
@@ -44,6 +51,8 @@ pub(super) struct Planned {
     pub waits: usize,
     /// Programs that call tools.
     pub programs: usize,
+    /// Agents that were looped in.
+    pub seats: Vec<Seat>,
 }
 
 impl Calls<'_> {
@@ -71,14 +80,15 @@ impl Calls<'_> {
         dispatch.wants_messages |= toolbox.as_ref().is_some_and(Toolbox::wants_messages);
         let context = ExecutionContext {
             agent_id: Some(self.agent.clone()),
-            project_ids: Vec::new(),
+            project_ids: self.projects.to_vec(),
             messages: Some(tool::history(self.messages)),
             toolbox,
         };
         let is_async = dispatch.is_async;
         let is_question = dispatch.request.kind == ActionKind::Human;
+        let asks_model = asks_model(dispatch.request.kind, context.toolbox.as_ref());
         let mut operation = tool::operation(dispatch, self.place(index, call), context);
-        if let Some(approval) = operation.approval.take() {
+        if let Some(approval) = operation.approval.take().or_else(|| self.unpaid(call, asks_model)) {
             operation.kind = OperationKind::Task;
             let asked = question(&operation, approval);
             let approved =
@@ -105,7 +115,7 @@ impl Calls<'_> {
     fn agent(&self, planned: &mut Planned, index: usize, call: &ToolCall, wanted: tool::AgentCall) {
         let operation_id = tool::operation_id(self.turn, self.number, index);
         let Ok(agent_id) = AgentId::parse(wanted.agent_id.as_str()) else { return };
-        let made = AgentCall {
+        let mut made = AgentCall {
             operation_id,
             call_id: call.id.clone(),
             tool: call.name.clone(),
@@ -114,7 +124,9 @@ impl Calls<'_> {
             input: wanted.input,
             is_async: wanted.is_async,
             timeout_ms: wanted.timeout_ms,
+            seated: None,
         };
+        made.sit(self.seats.iter().chain(&planned.seats));
         if let Some(refused) = agents::refusal(&made, &self.from()) {
             planned.results.push(refused);
             return;
@@ -131,6 +143,7 @@ impl Calls<'_> {
         }
         if made.mode == InvocationMode::LoopIn {
             planned.results.push(agents::joined(&made));
+            planned.seats.push(Seat { agent_id: made.agent_id.clone(), session_id: made.child() });
         } else {
             planned.note(self.turn, call, &made.operation_id, made.is_async);
         }
@@ -140,11 +153,12 @@ impl Calls<'_> {
     /// Deeper than the budget, a person is asked; beyond the bound of all, nobody is.
     fn too_deep(&self, call: &ToolCall) -> Option<ApprovalRequest> {
         let max = self.constraints.budgets.as_ref()?.max_depth?;
-        (self.depth >= max).then(|| ApprovalRequest {
-            arguments_hash: tool::arguments_hash(&call.name, &call.input),
-            expires_ms: budget::ASKS_MS,
-            default_approve: false,
-        })
+        (self.depth >= max).then(|| beyond_budget(call))
+    }
+
+    /// A tool that asks a model is one more call of one: over the budget, a person is asked first.
+    fn unpaid(&self, call: &ToolCall, asks_model: bool) -> Option<ApprovalRequest> {
+        (self.is_over && asks_model).then(|| beyond_budget(call))
     }
 
     /// What was called is done once a person has said yes.
@@ -196,6 +210,22 @@ impl Planned {
         } else {
             self.waits += 1;
         }
+    }
+}
+
+/// Whether a model may be asked by an action, or by a program that calls some.
+fn asks_model(kind: ActionKind, toolbox: Option<&Toolbox>) -> bool {
+    let is_llm =
+        |tool: &ResolvedTool| matches!(&tool.target, ResolvedTarget::Action(action) if action.kind == ActionKind::Llm);
+    kind == ActionKind::Llm || toolbox.is_some_and(|toolbox| toolbox.tools.iter().any(is_llm))
+}
+
+/// The question is about the one call.
+fn beyond_budget(call: &ToolCall) -> ApprovalRequest {
+    ApprovalRequest {
+        arguments_hash: tool::arguments_hash(&call.name, &call.input),
+        expires_ms: budget::ASKS_MS,
+        default_approve: false,
     }
 }
 

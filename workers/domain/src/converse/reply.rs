@@ -2,13 +2,14 @@
 
 use schemas::conversation::{EventType, Message, MessageRole, SenderType, TurnError, TurnPhase};
 use schemas::definition::AgentConstraints;
-use schemas::id::{AgentId, TurnId};
+use schemas::id::{AgentId, DefinitionId, TurnId};
 use serde_json::Value;
 
 use super::budget::Over;
 use super::decision::TurnDecision;
 use super::ids;
 use super::open::{Calls, Planned};
+use super::seats::Seat;
 use super::state::Lane;
 use super::transcript::MoveRecord;
 use crate::chat::{self, ChatFailure, ChatReply, Finish, Part, ProviderCallRecord, ToolCall, ToolResult};
@@ -31,8 +32,14 @@ pub struct Reply {
     pub agent_name: String,
     pub tools: Vec<ResolvedTool>,
     pub constraints: AgentConstraints,
+    /// Projects of the agent.
+    pub project_ids: Vec<DefinitionId>,
+    /// Agents that may be looped in and took part when the model was asked.
+    pub seats: Vec<Seat>,
     /// Offset of the last record of the log that it was shown.
     pub seen: u64,
+    /// Notes and results of work in the background that were among it.
+    pub heard: u32,
     /// What the model was shown.
     pub messages: Vec<chat::Message>,
     /// Tokens of a request that is over its budget, by the estimate: the model was not asked.
@@ -97,7 +104,8 @@ pub(super) fn plan(lane: &Lane, calls: &Calls<'_>, reply: &Reply) -> Acted {
     acted.decisions.extend(planned.decisions);
     // Results that are there without waiting are shown to the model, whatever it has said already.
     let answered = !planned.results.is_empty() || !planned.compacts.is_empty();
-    let round = Round { is_round, answered, waits: planned.waits, has_text: text.is_some() };
+    let unheard = lane.unseen > 0 && lane.told.is_none_or(|told| reply.heard < told);
+    let round = Round { is_round, answered, unheard, waits: planned.waits, has_text: text.is_some() };
     acted.decisions.push(next(lane, said, &round, spoke));
     acted
 }
@@ -106,6 +114,8 @@ pub(super) fn plan(lane: &Lane, calls: &Calls<'_>, reply: &Reply) -> Acted {
 struct Round {
     is_round: bool,
     answered: bool,
+    /// Something came for the turn that the model has not been shown.
+    unheard: bool,
     waits: usize,
     has_text: bool,
 }
@@ -118,7 +128,7 @@ fn next(lane: &Lane, said: &ChatReply, round: &Round, spoke: bool) -> TurnDecisi
     }
     // Only work in the background, and the user has been told: nothing is left to say for now.
     let is_told = round.is_round && !round.answered && round.has_text;
-    if (round.is_round && !is_told) || said.finish == Finish::Pause || lane.unseen > 0 {
+    if (round.is_round && !is_told) || said.finish == Finish::Pause || round.unheard {
         return TurnDecision::ResumeFromTool { turn_id };
     }
     let pending = round.is_round || lane.open.iter().any(|open| open.is_async);

@@ -6,9 +6,12 @@ use schemas::id::{ConversationId, TurnId};
 use super::assembly::{Assembly, Context};
 use super::summary::{Extent, Summary};
 use super::transcript::replies;
-use crate::chat::{ChatRequest, Message, ToolChoice};
+use crate::chat::{ChatRequest, Message, Role, ToolChoice};
 use crate::compact::{Batch, Entry, Job, Piece, old};
 use crate::context::estimate_request;
+
+/// Stands before a history that would begin with the agent's own words or calls: providers want a user's first.
+const OPENING: &str = "[What came before is summed up, or left out.]";
 
 /// The context of a turn as the log has it.
 pub struct Shown<'a> {
@@ -55,6 +58,10 @@ impl<'a> Shown<'a> {
         let mut request = ChatRequest { messages: self.assembled(), ..self.assembly.request.clone() };
         request.messages.extend(self.turn_summary().map(Summary::message));
         request.messages.extend(self.live().map(|entry| entry.message.clone()));
+        let leading = request.messages.iter().take_while(|message| message.role == Role::System).count();
+        if request.messages.get(leading).is_some_and(|first| first.role == Role::Assistant) {
+            request.messages.insert(leading, Message::text(Role::User, OPENING));
+        }
         if without_tools && !request.tools.is_empty() {
             request.parameters.tool_choice = Some(ToolChoice::None);
         }

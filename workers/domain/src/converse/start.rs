@@ -14,6 +14,10 @@ use crate::moniker::{Arrival, ArrivalKind};
 
 /// Field of guidance that is a posted message: the turn that it starts if no other can take it.
 pub(super) const AS_TURN: &str = "as_turn";
+/// Fields of the inputs of agents that call others. Inputs of anybody else must not have them.
+pub const CALL_FIELDS: [&str; 2] = ["caller", "reply_to"];
+/// Field of the caller in an input: how many agents have called one another up to this turn.
+pub(super) const DEPTH: &str = "depth";
 
 /// Whose turn it is.
 pub(super) struct Place<'a> {
@@ -58,7 +62,8 @@ pub(super) fn plan(place: &Place<'_>, arrival: &Arrival) -> Vec<TurnDecision> {
         created_at_ms: arrival.accepted_at_ms,
         completed_at_ms: None,
     };
-    let mut decisions = vec![TurnDecision::StartTurn { turn: Box::new(turn), reply_to: reply_to(payload) }];
+    let depth = payload.get("caller").and_then(|caller| caller.get(DEPTH)).and_then(Value::as_u64).unwrap_or(0);
+    let mut decisions = vec![TurnDecision::StartTurn { turn: Box::new(turn), reply_to: reply_to(payload), depth }];
     if posted.is_none() {
         let message = said(payload, (message_id, turn_id.clone()), user, reply_to_message);
         decisions.push(TurnDecision::AppendMessage { turn_id, message: Box::new(message) });
@@ -94,6 +99,7 @@ pub(super) fn begin(step: &mut Applying, decisions: Vec<TurnDecision>) -> bool {
         _ => None,
     });
     let Some(turn_id) = turn_id.filter(|turn_id| step.state.lane(turn_id).is_none()) else { return false };
+    step.emits.turn = Some(turn_id.clone());
     step.apply(decisions);
     if step.state.cancelled.contains(&turn_id) {
         guide::cancel(step, turn_id);

@@ -1,11 +1,12 @@
 //! The state of a conversing session: its lanes, and nothing that the log has.
 
 use schemas::conversation::{Operation, OperationKind, Turn, TurnPhase, TurnUsage};
-use schemas::id::{OperationId, SessionId, TurnId};
+use schemas::id::{AgentId, OperationId, SessionId, TurnId};
 use serde::{Deserialize, Serialize};
 
 use super::assembly::Limits;
 use super::budget::Scope;
+use super::ids;
 use super::summary::{Compacting, Known};
 use crate::chat::ToolResult;
 
@@ -25,6 +26,9 @@ pub struct TalkState {
     /// Agents that were looped in, oldest first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub joined: Vec<Joined>,
+    /// Counts them.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub joins: u64,
     /// Turns that were cancelled and are not active: one that has not begun ends as it begins.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub cancelled: Vec<TurnId>,
@@ -59,17 +63,30 @@ pub struct Lane {
     /// Its row, as it was written last.
     pub turn: Turn,
     pub stage: Stage,
+    /// How many agents have called one another up to this turn, if more than up to its session.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub depth: u64,
+    /// How many agents had been looped in when its model was asked last.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub joins: u64,
     /// Replies whose tool calls were carried out: never more than the limit (invariant T1).
     #[serde(default)]
     pub rounds: u32,
     /// Tool calls that have not ended, and those of the last reply that have.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub open: Vec<Open>,
-    /// Results that came after the call of the model which is under way had begun.
+    /// Results and notes that came while its model was to be asked, or was being asked.
     #[serde(default)]
     pub unseen: u32,
+    /// Notes and results of work in the background that the log has of it; not known of a turn that was worked on
+    /// by a build which does not count them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub told: Option<u32>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limits: Option<Limits>,
+    /// Guidance that came before the turn, for a context that is made anew.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
     /// How many times over the budget is allowed.
     #[serde(default = "one")]
     pub allowance: u32,
@@ -151,6 +168,15 @@ pub struct Joined {
     pub turn_id: TurnId,
     /// The turn that asked.
     pub by: TurnId,
+    /// Who it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent_id: Option<AgentId>,
+    /// Of all that joined, from 1.
+    #[serde(default)]
+    pub number: u64,
+    /// It took part before it was asked: it is not its caller's to pause.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub was_there: bool,
 }
 
 /// A call of an agent that nobody waits for any more.
@@ -205,18 +231,20 @@ impl TalkState {
         self.stopped.drain(..excess);
     }
 
-    /// Counts what a stopped call has used, once; `false` if it is not known, or was counted.
-    pub fn spend_stopped(&mut self, operation: &OperationId, used: TurnUsage) -> bool {
-        let Some(at) = self.stopped.iter().position(|one| one.operation_id == *operation) else { return false };
+    /// Counts what a stopped call has used, once, and says whose turn it was; `None` if the call is not known, or
+    /// was counted.
+    pub fn spend_stopped(&mut self, operation: &OperationId, used: TurnUsage) -> Option<TurnId> {
+        let at = self.stopped.iter().position(|one| one.operation_id == *operation)?;
         let Stopped { turn_id, .. } = self.stopped.remove(at);
         self.spend(&turn_id, used);
-        true
+        Some(turn_id)
     }
 
     /// Sessions that work for this one.
     pub fn children(&self) -> Vec<SessionId> {
         let called = self.lanes.iter().flat_map(|lane| &lane.open).filter_map(|open| open.child.clone());
-        called.chain(self.joined.iter().map(|joined| joined.session_id.clone())).collect()
+        let joined = self.joined.iter().filter(|joined| !joined.was_there);
+        called.chain(joined.map(|joined| joined.session_id.clone())).collect()
     }
 
     pub fn lane(&self, turn: &TurnId) -> Option<&Lane> {
@@ -237,6 +265,28 @@ impl Lane {
     /// Number of the reply that comes next.
     pub fn next_reply(&self) -> u32 {
         self.turn.moves + 1
+    }
+
+    /// Counts a note, or a result of work in the background.
+    pub fn tell(&mut self) {
+        self.told = self.told.map(|told| told.saturating_add(1));
+    }
+
+    /// Whether its context is made anew before each reply.
+    pub fn per_call(&self) -> bool {
+        self.limits.as_ref().is_some_and(|limits| limits.per_call)
+    }
+
+    /// What it does once nothing keeps it from its next reply.
+    pub fn resumed(&self) -> Stage {
+        let made = self.turn.context_assembly_run_id.as_deref();
+        if self.compaction.is_some() {
+            Stage::Compact
+        } else if self.per_call() && made != Some(ids::assembly_id(&self.turn.turn_id, self.turn.moves).as_str()) {
+            Stage::Assemble
+        } else {
+            Stage::Think
+        }
     }
 
     /// The phase that its stage and its open work amount to (SPEC K-02).
@@ -266,6 +316,10 @@ pub struct Ended {
 
 fn one() -> u32 {
     1
+}
+
+fn is_zero(number: &u64) -> bool {
+    *number == 0
 }
 
 fn add(usage: &mut TurnUsage, used: TurnUsage) {

@@ -58,6 +58,12 @@ pub(super) fn replies(rows: &[LogRow]) -> Vec<Entry> {
     fold.messages
 }
 
+/// How much of a turn's records came beside its replies: notes, and results of work in the background.
+pub fn heard(rows: &[LogRow]) -> u32 {
+    let beside = rows.iter().filter(|row| matches!(row.record.kind, LogKind::Note | LogKind::AsyncResult));
+    u32::try_from(beside.count()).unwrap_or(u32::MAX)
+}
+
 #[derive(Default)]
 struct Fold {
     messages: Vec<Entry>,
@@ -140,14 +146,18 @@ fn result_part(call: &ToolCall, reply: &MoveRecord, results: &HashMap<String, To
         return result.part();
     }
     let text = match reply.in_background.iter().find(|(id, _)| *id == call.id) {
-        // SPEC K-16: the protocol is satisfied at once, the result comes as a message later.
-        Some((_, operation)) => format!("accepted; it goes on in the background as operation {operation}"),
+        Some((_, operation)) => accepted(operation),
         None => "not carried out".to_owned(),
     };
     Part::tool_result(call.id.clone(), text, false)
 }
 
-fn in_words(late: &LateResult) -> String {
+/// SPEC K-16: the protocol is satisfied at once, the result comes as a message later.
+pub(super) fn accepted(operation: &OperationId) -> String {
+    format!("accepted; it goes on in the background as operation {operation}")
+}
+
+pub(super) fn in_words(late: &LateResult) -> String {
     let outcome = if late.result.success { "has finished" } else { "has failed" };
     let Part::ToolResult { content, .. } = late.result.part() else { return String::new() };
     let text: String = content.iter().filter_map(Part::as_text).collect();

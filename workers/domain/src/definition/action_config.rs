@@ -15,7 +15,8 @@ const METHODS: [&str; 4] = ["GET", "POST", "PUT", "DELETE"];
 
 pub(super) fn check(kind: ActionKind, operation: &str, config: &Object<'_>, found: &mut Found) {
     match kind {
-        ActionKind::Llm => llm(operation, config, found),
+        ActionKind::Llm if operation == "embed" => embed(config, &mut found.problems),
+        ActionKind::Llm => llm(config, found),
         ActionKind::Http => http(config, &mut found.problems),
         ActionKind::Shell => shell(config, &mut found.problems),
         ActionKind::Mock => mock(config, &mut found.problems),
@@ -29,7 +30,7 @@ pub(super) fn check(kind: ActionKind, operation: &str, config: &Object<'_>, foun
     }
 }
 
-fn llm(operation: &str, config: &Object<'_>, found: &mut Found) {
+fn llm(config: &Object<'_>, found: &mut Found) {
     let known = ["model_profile_id", "prompt_spec_id", "prompt_spec_version", "prompt", "system_prompt"];
     config.refuse_unknown(&known, &mut found.problems);
     parts::refer(config, "model_profile_id", DefinitionKind::ModelProfile, found);
@@ -41,11 +42,19 @@ fn llm(operation: &str, config: &Object<'_>, found: &mut Found) {
     }
     let problems = &mut found.problems;
     match (config.has("prompt"), config.has("prompt_spec_id")) {
-        (false, false) if operation == "generate" => {
+        (false, false) => {
             problems.add(config.path("prompt"), "is missing; give prompt, or prompt_spec_id for one that is shared");
         }
         (true, true) => problems.add(config.path("prompt"), "stands beside prompt_spec_id; leave one of them out"),
         _ => {}
+    }
+}
+
+/// The model is the one of the fleet's memories: vectors of different models cannot be compared.
+fn embed(config: &Object<'_>, problems: &mut Problems) {
+    config.refuse_unknown(&["prompt"], problems);
+    if parts::required(config, "prompt", "the text to embed, as in {{input.text}}", problems) {
+        text(config, "prompt", problems);
     }
 }
 

@@ -11,7 +11,7 @@ use crate::tool;
 const TYPES: [&str; 7] = ["string", "number", "integer", "boolean", "object", "array", "null"];
 const COUNTS: [(&str, &str); 2] = [("minLength", "maxLength"), ("minItems", "maxItems")];
 const NUMBERS: [&str; 4] = ["minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"];
-const KEYWORDS: &[&str] = &[
+pub(super) const KEYWORDS: &[&str] = &[
     "type",
     "properties",
     "required",
@@ -183,7 +183,7 @@ impl Walk<'_> {
 }
 
 /// Whether brackets are closed, and what repeats has something to repeat.
-fn pattern(text: &str) -> Result<(), String> {
+pub(super) fn pattern(text: &str) -> Result<(), String> {
     if text.chars().count() > PATTERN_CHARS_MAX {
         return Err(format!("it is longer than {PATTERN_CHARS_MAX} characters"));
     }

@@ -24,7 +24,7 @@ const FIELDS: &[&str] = &[
     "requires_approval",
 ];
 /// What every provider takes as the name of a function.
-const NAME_CHARS_MAX: usize = 64;
+pub(super) const NAME_CHARS_MAX: usize = 64;
 /// Names of what is built in (SPEC A-TOOL-10, W-TOOL-14). A model cannot say the dot of `memory.`,
 /// so its other spelling is reserved as well.
 const RESERVED: [&str; 2] = ["execute_code", "compact_context"];

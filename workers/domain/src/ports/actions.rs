@@ -3,6 +3,7 @@
 use async_trait::async_trait;
 use serde_json::Value;
 
+use crate::chat::ProviderCallRecord;
 pub use crate::tool::{ActionCall, ActionFailure, Probe, Trouble};
 
 #[async_trait]
@@ -14,9 +15,25 @@ pub trait ActionRunner: Send + Sync {
     /// Whether the answer stands, or another attempt may help.
     async fn run(&self, call: &ActionCall) -> Result<Value, ActionFailure>;
 
+    /// The same, by a runner that may ask models: what it asks them is put on the bill.
+    ///
+    /// # Errors
+    /// As [`Self::run`].
+    async fn run_billed(&self, call: &ActionCall, bill: &dyn Bill) -> Result<Value, ActionFailure> {
+        _ = bill;
+        self.run(call).await
+    }
+
     /// Asks the target whether an attempt with this key happened.
     async fn probe(&self, call: &ActionCall) -> Probe {
         _ = call;
         Probe::Unknown
     }
+}
+
+/// Takes the calls of models that an attempt makes: they cost, whatever becomes of the attempt.
+pub trait Bill: Send + Sync {
+    /// A call that has ended, or was dropped with its attempt. It may be told while a future is dropped, so an
+    /// implementation must not block, and bounds what it keeps.
+    fn add(&self, record: ProviderCallRecord);
 }

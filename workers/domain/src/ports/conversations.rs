@@ -67,6 +67,15 @@ pub struct TurnQuery {
     pub limit: usize,
 }
 
+/// Where an active turn stands in the walk over all of them.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct TurnPlace {
+    pub namespace: Namespace,
+    pub conversation_id: ConversationId,
+    pub created_at_ms: i64,
+    pub turn_id: TurnId,
+}
+
 /// What a stream of a conversation asks for, again and again.
 #[derive(Debug, Clone)]
 pub struct LookQuery {
@@ -160,8 +169,9 @@ pub trait Conversations: Send + Sync {
     /// Those who take part now come before those who left, both in the order they joined.
     async fn participants(&self, namespace: &Namespace, id: &ConversationId) -> Result<Vec<Participant>, Failure>;
 
-    /// Somebody who takes part already (same user, or same agent and session) is left as they are.
-    /// `None`: there is no such conversation.
+    /// Somebody who takes part already (same user, or same agent and session) is left as they are. Of
+    /// the others the log tells (`talk::seats`), here as where sessions are accepted. `None`: there is no
+    /// such conversation.
     async fn join(
         &self,
         namespace: &Namespace,
@@ -169,7 +179,7 @@ pub trait Conversations: Send + Sync {
         participant: &Participant,
     ) -> Result<Option<Inserted<Participant>>, Failure>;
 
-    /// The row with its `left_at_ms`; leaving twice keeps the first time.
+    /// The row with its `left_at_ms`; leaving twice keeps the first time, and is told in the log once.
     async fn leave(
         &self,
         namespace: &Namespace,
@@ -181,6 +191,12 @@ pub trait Conversations: Send + Sync {
     async fn post(&self, post: Post) -> Result<Posted, Failure>;
 
     async fn log(&self, query: &LogQuery) -> Result<Vec<LogRow>, Failure>;
+
+    /// The same as SQL alone has it: light records (`conversation::kept`) come without their bodies. For readers
+    /// that can do without those, and that must not wait for the archive.
+    async fn log_of_sql(&self, query: &LogQuery) -> Result<Vec<LogRow>, Failure> {
+        self.log(query).await
+    }
 
     /// Everything at once; `None` if there is no such conversation.
     async fn look(&self, query: &LookQuery) -> Result<Option<Look>, Failure>;
@@ -199,6 +215,9 @@ pub trait Conversations: Send + Sync {
 
     /// The active turns of these conversations, in no order; of very many, some.
     async fn open_turns(&self, namespace: &Namespace, of: &[ConversationId]) -> Result<Vec<Turn>, Failure>;
+
+    /// The active turns of all namespaces by their places, after `after`, at most `limit`.
+    async fn active_turns(&self, after: Option<&TurnPlace>, limit: usize) -> Result<Vec<(TurnPlace, Turn)>, Failure>;
 
     /// What the calls of models have used that are recorded in logs of a namespace, each counted once.
     async fn spent(&self, namespace: &Namespace) -> Result<Spent, Failure>;

@@ -1,7 +1,7 @@
 //! The journal: committed entries that LanceDB does not have yet, plus a grace period.
 
 use async_trait::async_trait;
-use schemas::id::{SessionKey, Shard};
+use schemas::id::{Namespace, SessionId, SessionKey, Shard};
 use schemas::record::JournalRow;
 
 use crate::effect::EffectRow;
@@ -39,6 +39,9 @@ pub trait Journal: Send + Sync {
         before_offset: u64,
         limit: usize,
     ) -> Result<Vec<JournalRow>, Failure>;
+
+    /// Those of the given sessions that have an entry here, in any order.
+    async fn holding(&self, namespace: &Namespace, sessions: &[SessionId]) -> Result<Vec<SessionId>, Failure>;
 
     /// Rows of one shard with `seq > after`, ascending; stops after `limit` rows or once
     /// `bytes` are exceeded (at least one row).

@@ -42,6 +42,13 @@ pub struct WorkerInfo {
     pub heartbeat_age_ms: i64,
 }
 
+impl WorkerInfo {
+    /// Whether it takes operations: executors without a runner have no heartbeat, and are not known.
+    pub fn runs_operations(&self) -> bool {
+        !self.draining && self.roles.iter().any(|role| role == "executor")
+    }
+}
+
 /// What a worker hears when it says that it is there.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Heard {

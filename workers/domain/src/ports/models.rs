@@ -2,14 +2,14 @@
 
 use async_trait::async_trait;
 
-use crate::chat::{ChatCall, ChatDelta, ChatOutcome};
+use crate::chat::{ChatCall, ChatDelta, ChatOutcome, ProviderCallRecord};
 
 #[async_trait]
 pub trait Models: Send + Sync {
     /// Makes one call, with the platform's attempts and waits (SPEC W-ERR-02), and streams it into
     /// `sink` if there is one and the provider can. Dropping the future cancels the call. Failures
     /// are outcomes: this never panics on what a provider answers, and what was cut off is never a
-    /// reply.
+    /// reply. The record has what all attempts used, those that brought nothing too.
     async fn chat(&self, call: &ChatCall, sink: Option<&dyn DeltaSink>) -> ChatOutcome;
 
     /// The model that a call of the fleet's default profile reaches, in words.
@@ -25,4 +25,15 @@ pub trait DeltaSink: Send + Sync {
     /// The attempt died after it had told something: what it told does not count. Also called when
     /// the call is cancelled in the middle.
     fn retract(&self, attempt: u32);
+
+    /// Whether pieces are wanted; else the provider is asked for its answer as a whole, and none are told.
+    fn wants_pieces(&self) -> bool {
+        true
+    }
+
+    /// The call was dropped before its end, after the last piece was told or taken back: this is what it has
+    /// used by then, which the provider bills all the same. Called at most once, while the future is dropped.
+    fn dropped(&self, record: ProviderCallRecord) {
+        drop(record);
+    }
 }

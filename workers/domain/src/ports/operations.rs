@@ -36,13 +36,16 @@ pub enum Ended {
     Settled { state: OperationState, action: Box<NewAction> },
     /// To be tried again after so many milliseconds. `lost`: it did not fail, it was not brought to its end.
     Again { after_ms: u64, error: String, lost: bool },
+    /// It never began: whoever was to be given it cannot be reached. To be claimed again after so many
+    /// milliseconds; the start is undone, and counts neither as an attempt nor as lost.
+    Back { after_ms: u64, error: String },
 }
 
 #[derive(Debug, Clone)]
 pub enum Ending {
     Settled(Verdict),
     Scheduled,
-    /// It is not open, or (for `Again`) not claimed by the caller any more: nothing was written.
+    /// It is not open, or (for `Again` and `Back`) not claimed by the caller any more: nothing was written.
     NotOpen,
 }
 
@@ -61,7 +64,8 @@ pub trait Operations: Send + Sync {
     async fn release(&self, pool: &str) -> Result<u64, Failure>;
 
     /// Ends an attempt: the operation's state and the acceptance of its result are one transaction. One that
-    /// was `lost` is added to the operation's.
+    /// was `lost` is added to the operation's; one that comes `Back` is taken off its attempts, and only while
+    /// somebody has it.
     async fn end(
         &self,
         namespace: &Namespace,

@@ -1,7 +1,7 @@
 //! Steps of a session or of an agent (SPEC Q-TAB-06 to Q-TAB-08, S-34).
 
 use schemas::api::SessionFilter;
-use schemas::id::{AgentId, Namespace, SessionKey};
+use schemas::id::{AgentId, Namespace, SessionId, SessionKey};
 use schemas::limits::{PAGE_BYTES_MAX, PAGE_MAX, PAGE_OFFSET_MAX};
 use schemas::problem::Code;
 use schemas::record::{StepStatus, StoredStep};
@@ -130,8 +130,10 @@ async fn page(
             let mut after = None;
             loop {
                 let listed = sessions.list(&sessions_of(namespace, agent, after)).await?;
-                for row in &listed {
-                    from_journal(journal, &row.key, &mut best, &source).await?;
+                // Most sessions of an agent with many have nothing there any more: one question finds those.
+                let ids: Vec<SessionId> = listed.iter().map(|row| row.key.session_id.clone()).collect();
+                for session in journal.holding(namespace, &ids).await? {
+                    from_journal(journal, &SessionKey::new(namespace.clone(), session), &mut best, &source).await?;
                 }
                 match listed.last() {
                     Some(last) if listed.len() == PAGE_MAX => {
@@ -173,7 +175,7 @@ async fn narrow(
     Ok(())
 }
 
-fn sessions_of(namespace: &Namespace, agent: &AgentId, after: Option<(i64, schemas::id::SessionId)>) -> SessionQuery {
+fn sessions_of(namespace: &Namespace, agent: &AgentId, after: Option<(i64, SessionId)>) -> SessionQuery {
     SessionQuery {
         namespace: namespace.clone(),
         filter: SessionFilter { agent_id: Some(agent.clone()), ..SessionFilter::default() },

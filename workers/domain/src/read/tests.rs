@@ -20,6 +20,7 @@ fn stored(session: u64, iteration: u64, created_at_ms: i64, status: StepStatus) 
             iteration,
             offset: iteration + 2,
             created_at_ms,
+            turn_id: None,
             step_token: StepToken::start(),
             next_step_token: StepToken::start(),
             status,

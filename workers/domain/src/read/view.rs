@@ -19,6 +19,7 @@ pub fn step_view(stored: &StoredStep) -> StepView {
         agent_id: stored.agent_id.clone(),
         session_id: Some(stored.key.session_id.clone()),
         conversation_id: stored.conversation_id.clone(),
+        turn_id: step.turn_id.clone(),
         iteration: step.iteration,
         step_token: step.step_token.clone(),
         next_step_token: step.next_step_token.clone(),

@@ -7,12 +7,9 @@ use schemas::json::Json;
 use schemas::limits::ACTOR_BYTES_MAX;
 
 use super::Session;
-use crate::action::hash;
+use crate::action::{SESSION_ACTOR, hash};
 use crate::converse;
 use crate::moniker::{Call, Emits, FollowUp, StepInput};
-
-/// How sessions call themselves in the actions that they cause.
-pub(super) const ACTOR_PREFIX: &str = "session:";
 
 /// What a caller is told whose call was refused by the ledger; `None` if nobody waits for it.
 pub fn refused_call(refused: &NewAction, problem: &str) -> Option<NewAction> {
@@ -83,7 +80,7 @@ impl Session {
     }
 
     fn action_of(&self, follow_up: FollowUp) -> NewAction {
-        let actor = format!("{ACTOR_PREFIX}{}", self.key.session_id).chars().take(ACTOR_BYTES_MAX).collect();
+        let actor = format!("{SESSION_ACTOR}{}", self.key.session_id).chars().take(ACTOR_BYTES_MAX).collect();
         action_of(follow_up, &self.key.namespace, actor)
     }
 

@@ -9,7 +9,7 @@ use schemas::session::{Cause, SessionStatus, StopReason};
 use serde_json::{Value, json};
 
 use super::Session;
-use super::calls::ACTOR_PREFIX;
+use crate::action::SESSION_ACTOR;
 use crate::converse::ids;
 use crate::moniker::{Emits, FollowUp};
 
@@ -218,7 +218,7 @@ fn reason_of(action: &Action) -> Option<String> {
 
 /// Whether a session acts, and not a person.
 fn is_session(actor: &str) -> bool {
-    actor.starts_with(ACTOR_PREFIX)
+    actor.starts_with(SESSION_ACTOR)
 }
 
 fn is_urgent(action: &Action) -> bool {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use schemas::action::{Action, ActionType};
 use schemas::frame::{FrameIn, FrameOut};
-use schemas::id::{AgentId, SessionKey};
+use schemas::id::{AgentId, SessionKey, TurnId};
 use schemas::json::Json;
 use schemas::limits::{DATA_BYTES_MAX, ERROR_CHARS_MAX, STATE_BYTES_MAX, TEXT_BYTES_MAX};
 use schemas::problem::Code;
@@ -27,6 +27,8 @@ pub struct StepStart {
     arrival: Option<Arrival>,
     arrival_seq: Option<u64>,
     answer: Option<Answer>,
+    /// Known once it is decided.
+    turn: Option<TurnId>,
 }
 
 /// Asks the moniker of a session, apart from the session: a decision may be made elsewhere.
@@ -90,6 +92,7 @@ impl Session {
             arrival,
             arrival_seq,
             answer: None,
+            turn: None,
         }
     }
 
@@ -112,6 +115,7 @@ impl Session {
             arrival: None,
             arrival_seq: None,
             answer: None,
+            turn: None,
         }
     }
 
@@ -164,12 +168,13 @@ impl Session {
     /// Records a finished step with all that it causes; a step beyond the limits causes nothing.
     pub fn finish_emitting(
         &mut self,
-        start: StepStart,
+        mut start: StepStart,
         out: FrameOut,
         took_arrival: bool,
         emits: Emits,
         now_ms: i64,
     ) -> StepTaken {
+        start.turn.clone_from(&emits.turn);
         let taken = self.finish_step(start, out, took_arrival, now_ms);
         if taken == StepTaken::Ok {
             self.emit(emits, now_ms);
@@ -192,6 +197,7 @@ impl Session {
             iteration: start.iteration,
             offset,
             created_at_ms: now_ms,
+            turn_id: start.turn,
             step_token: start.frame.step.clone(),
             next_step_token: out.next_step.clone(),
             status: StepStatus::Ok,
@@ -221,6 +227,7 @@ impl Session {
             iteration: start.iteration,
             offset,
             created_at_ms: now_ms,
+            turn_id: start.turn,
             step_token: start.frame.step.clone(),
             next_step_token: start.frame.step.clone(),
             status: StepStatus::Error,

@@ -2,7 +2,7 @@
 
 use schemas::action::{Action, ActionOutcome, ActionType, Urgency};
 use schemas::frame::{FrameOut, StepToken};
-use schemas::id::{ActionId, AgentId, Epoch, Namespace, SessionId, SessionKey, Shard};
+use schemas::id::{ActionId, AgentId, ConversationId, Epoch, Namespace, SessionId, SessionKey, Shard, TurnId};
 use schemas::json::Json;
 use schemas::problem::{Code, FieldProblem};
 use schemas::record::StepStatus;
@@ -475,4 +475,14 @@ fn a_caller_is_told_when_the_called_session_ends_before_its_input() {
     let told = commit.follow_ups.iter().find(|new| new.kind == ActionType::ToolResult).expect("an answer");
     assert_eq!(told.session_id.as_ref().map(SessionId::as_str), Some("s-0"));
     assert!(told.payload.to_value()["error"]["message"].as_str().unwrap().contains("did not take its input"));
+}
+
+#[test]
+fn a_step_of_a_conversation_names_its_turn() {
+    let talks = |spec: &mut SessionSpec| spec.conversation_id = ConversationId::parse("c").ok();
+    let mut bench = Bench::of(&crate::converse::CONVERSE, talks);
+    bench.post(ActionType::Input, json!({"text": "hello"}));
+    assert_eq!(bench.turn(), Next::Step);
+    let turns: Vec<_> = bench.commit().entry.steps.iter().map(|step| step.turn_id.clone()).collect();
+    assert_eq!(turns, [TurnId::parse("work-2").ok()]);
 }

@@ -43,6 +43,13 @@ pub fn result_id(id: &OperationId) -> ActionId {
     ActionId::parse(&text).expect("ids are plain")
 }
 
+/// Id of the action that tells what an attempt has spent: once for each.
+pub fn spent_id(id: &OperationId, attempt: u32) -> ActionId {
+    let name = format!("{id}.spent.{attempt}");
+    let text = if name.len() <= ID_BYTES_MAX { name } else { format!("h.{}", hash::hex(&hash::sha256(&name))) };
+    ActionId::parse(&text).expect("ids and numbers are plain")
+}
+
 /// The `index`th call of a program that runs as `execution`: no operation, but a key like one.
 pub fn called_id(execution: &OperationId, index: usize) -> OperationId {
     let name = format!("{execution}.call.{index}");

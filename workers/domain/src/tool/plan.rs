@@ -143,6 +143,17 @@ fn mode(tool: &ResolvedTool, input: &Value) -> Result<(InvocationMode, Value), T
     Ok((mode, given))
 }
 
+/// Agents that a model may loop in with these tools.
+pub fn may_join(tools: &[ResolvedTool]) -> Vec<&DefinitionId> {
+    let may =
+        |tool: &&ResolvedTool| tool.tool.invocation_mode == Some(InvocationMode::LoopIn) || !spec::defines_mode(tool);
+    let agents = tools.iter().filter(may).filter_map(|tool| match &tool.target {
+        ResolvedTarget::Agent { agent_id, .. } => Some(agent_id),
+        ResolvedTarget::Action(_) | ResolvedTarget::Missing { .. } => None,
+    });
+    agents.collect()
+}
+
 fn fits(name: &str, schema: &Map<String, Value>, value: &Value, whose: &str) -> Result<(), ToolError> {
     let errors = schema::check(schema, value);
     if errors.is_empty() {

@@ -2,18 +2,23 @@
 
 use schemas::action::{ActionType, NewAction, Urgency};
 use schemas::api::TaskBody;
-use schemas::conversation::{Operation, OperationState};
-use schemas::id::Namespace;
+use schemas::conversation::{Operation, OperationKind, OperationState};
+use schemas::id::{ActionId, Namespace, SessionId};
 use schemas::json::{Json, is_too_deep};
 use schemas::limits::{ERROR_CHARS_MAX, JSON_DEPTH_MAX, TOOL_RESULT_BYTES_MAX};
 use serde_json::{Map, Value, json};
 
 use super::dispatch::ActionRequest;
-use super::operation::result_id;
+use super::operation::{result_id, spent_id};
 use super::{map, schema};
 use crate::action::hash;
-use crate::chat::{ToolError, ToolErrorCode};
+use crate::chat::{ProviderCallRecord, ToolError, ToolErrorCode};
 use crate::time::rfc3339;
+
+/// Field of the fleet's own results and guidance: calls of models that were made for an operation.
+pub(crate) const PROVIDER_CALLS: &str = "provider_calls";
+/// Field of guidance that is for no model: what was used for a session by others.
+pub(crate) const SPENT: &str = "spent";
 
 /// State and action that end an operation. The same end of the same operation is the same action; a
 /// result that is too large becomes an error that says so.
@@ -22,6 +27,17 @@ pub fn settled(
     operation: &Operation,
     outcome: Result<Value, ToolError>,
     actor: &str,
+) -> (OperationState, NewAction) {
+    settled_with(namespace, operation, outcome, actor, &[])
+}
+
+/// The same, with the calls of models that the attempt made: the step that takes the result records them.
+pub fn settled_with(
+    namespace: &Namespace,
+    operation: &Operation,
+    outcome: Result<Value, ToolError>,
+    actor: &str,
+    calls: &[ProviderCallRecord],
 ) -> (OperationState, NewAction) {
     let outcome = outcome.and_then(bounded);
     let mut payload = json!({
@@ -42,22 +58,45 @@ pub fn settled(
             OperationState::Failed
         }
     };
-    let body = json!({"type": "tool_result", "session_id": operation.session_id, "payload": payload});
-    let Value::Object(map) = &body else { unreachable!("an object was just made") };
-    let action = NewAction {
+    if !calls.is_empty() {
+        payload[PROVIDER_CALLS] = json!(calls);
+    }
+    let place = (namespace, &operation.session_id);
+    (state, action(place, ActionType::ToolResult, result_id(&operation.operation_id), payload, actor))
+}
+
+/// What an attempt has asked of models that no result of it tells: guidance for its session, for no model.
+pub fn spent(namespace: &Namespace, operation: &Operation, calls: &[ProviderCallRecord], actor: &str) -> NewAction {
+    let told = json!({"operation_id": operation.operation_id, PROVIDER_CALLS: calls});
+    let id = spent_id(&operation.operation_id, operation.attempt);
+    let payload = json!({"guidance": {SPENT: told}});
+    action((namespace, &operation.session_id), ActionType::Interrupt, id, payload, actor)
+}
+
+fn action(
+    (namespace, session): (&Namespace, &SessionId),
+    kind: ActionType,
+    action_id: ActionId,
+    payload: Value,
+    actor: &str,
+) -> NewAction {
+    let mut body = Map::new();
+    body.insert("type".to_owned(), json!(kind));
+    body.insert("session_id".to_owned(), json!(session));
+    body.insert("payload".to_owned(), payload);
+    NewAction {
         namespace: namespace.clone(),
-        action_id: result_id(&operation.operation_id),
-        kind: ActionType::ToolResult,
-        session_id: Some(operation.session_id.clone()),
+        action_id,
+        kind,
+        session_id: Some(session.clone()),
         agent_id: None,
         urgency: Urgency::Normal,
         actor: actor.to_owned(),
-        body_hash: hash::body(map).sha256,
+        body_hash: hash::body(&body).sha256,
         payload: Json::of(&body["payload"]),
         metadata: Json::of(&Map::new()),
         session: None,
-    };
-    (state, action)
+    }
 }
 
 /// The answer of a tool, if it is no larger and no deeper than is taken.
@@ -85,8 +124,27 @@ fn too_deep() -> ToolError {
     ToolError { code: ToolErrorCode::ExecutionFailed, message, retriable: false }
 }
 
+/// Who answers when nobody did: the same for everybody who sees to it.
+pub const APPROVER: &str = "approval-default";
+
+/// The end of an operation whose time is over ([`crate::talk::deadline`]): an approval gets its default, all else
+/// ends with `TIMEOUT`.
+///
+/// # Errors
+/// What the turn that waits is told instead of a result.
+pub fn out_of_time(operation: &Operation) -> Result<Value, ToolError> {
+    match operation.kind {
+        OperationKind::Approval => {
+            let approved = operation.approval.as_ref().is_some_and(|asked| asked.default_approve);
+            Ok(json!({"approved": approved, "by": APPROVER, "reason": "nobody answered in time"}))
+        }
+        OperationKind::Task => Err(untaken(operation)),
+        OperationKind::Agent => Err(overdue(operation)),
+    }
+}
+
 /// The end of a task that nobody took for as long as it may wait (SPEC W-ERR-04).
-pub fn untaken(operation: &Operation) -> ToolError {
+fn untaken(operation: &Operation) -> ToolError {
     let (tool, seconds) = (&operation.tool, operation.wait_ms.unwrap_or(0) / 1_000);
     let message = match operation.state {
         OperationState::Running => format!(
@@ -99,7 +157,7 @@ pub fn untaken(operation: &Operation) -> ToolError {
 }
 
 /// The end of an agent's work that has not answered in its time.
-pub fn overdue(operation: &Operation) -> ToolError {
+fn overdue(operation: &Operation) -> ToolError {
     let (tool, seconds) = (&operation.tool, operation.timeout_ms / 1_000);
     let message = format!("{tool} did not answer within {seconds} s and was told to stop; what it did so far stays");
     ToolError { code: ToolErrorCode::Timeout, message, retriable: false }

@@ -332,6 +332,38 @@ fn an_end_is_the_same_action_whoever_tells_it() {
 }
 
 #[test]
+fn calls_of_models_are_told_by_the_fleet_and_by_nobody_else() {
+    let operation = placed(dispatched(usual(json!({})), json!({"query": "x"})), ExecutionContext::default());
+    let record = json!({"id": "t1.1.0.llm.1", "conversation_id": "c1", "turn_id": "t1", "provider": "p", "model": "m",
+        "operation": "chat", "started_at_ms": 0});
+    let calls = [serde_json::from_value::<crate::chat::ProviderCallRecord>(record.clone()).unwrap()];
+    let namespace = Namespace::default_ns();
+    let (_, action) = settled_with(&namespace, &operation, Ok(json!(1)), "executor", &calls);
+    let payload = action.payload.to_value();
+    assert_eq!(payload["provider_calls"][0]["id"], record["id"]);
+    let body = json!({"type": "tool_result", "session_id": "s1", "payload": payload});
+    let context = crate::action::ParseContext {
+        namespace: namespace.clone(),
+        actor: "a".into(),
+        action_id: action.action_id.clone(),
+        session_id: SessionId::parse("s1").unwrap(),
+        agent_id: schemas::id::AgentId::parse("a1").unwrap(),
+        idempotency_key: None,
+    };
+    assert!(crate::action::parse(&body, context).is_err(), "who is not of the fleet spends nothing");
+    let told = |attempt| {
+        let operation = schemas::conversation::Operation { attempt, ..operation.clone() };
+        spent(&namespace, &operation, &calls, "executor")
+    };
+    let first = told(1);
+    assert_eq!((first.kind, first.action_id.as_str()), (schemas::action::ActionType::Interrupt, "t1.1.0.spent.1"));
+    assert_eq!(first.payload.to_value()["guidance"]["spent"]["provider_calls"][0]["id"], record["id"]);
+    assert_eq!((first.body_hash == told(1).body_hash, first.action_id == told(2).action_id), (true, false));
+    let field = first.payload.to_value()["guidance"].as_object().unwrap().keys().next().cloned().unwrap();
+    assert!(crate::converse::OWN_FIELDS.contains(&field.as_str()), "guidance of clients must not have it");
+}
+
+#[test]
 fn errors_of_others_are_read_as_they_come() {
     let full = tool_error(&json!({"code": "NOT_FOUND", "message": "gone", "retriable": true}));
     assert_eq!((full.code, full.retriable, full.message.as_str()), (ToolErrorCode::NotFound, true, "gone"));

@@ -29,6 +29,7 @@ fn step(iteration: u64, offset: u64) -> StreamItem {
             iteration,
             offset,
             created_at_ms: 0,
+            turn_id: None,
             step_token: token(iteration),
             next_step_token: token(iteration + 1),
             status: StepStatus::Ok,

@@ -6,9 +6,11 @@ use schemas::conversation::{Operation, OperationKind, OperationState};
 use schemas::session::StopReason;
 
 use super::{Facts, SLOW_MS};
+use crate::converse::works_on;
 use crate::effect::EffectState;
 use crate::talk;
 use crate::time::rfc3339;
+use crate::tool::POOL;
 
 pub(super) struct Chain<'a> {
     pub facts: &'a Facts<'a>,
@@ -51,7 +53,7 @@ impl<'a> Chain<'a> {
     }
 
     pub fn link(&mut self, what: &str, detail: String) -> Added<'_> {
-        self.links.push(WhyLink { what: what.to_owned(), detail, since: None, until: None });
+        self.links.push(WhyLink { what: what.to_owned(), detail, since: None, until: None, session_id: None });
         let last = self.links.len() - 1;
         Added(&mut self.links[last])
     }
@@ -89,16 +91,23 @@ impl<'a> Chain<'a> {
     pub fn operation(&mut self, operation: &Operation) {
         let (id, tool) = (&operation.operation_id, &operation.tool);
         let deadline = talk::deadline(operation);
+        if self.lacks_executor(operation) {
+            self.remedy("Start a worker with the role executor.");
+            let detail = format!("{tool} ({id}) waits for an executor, and no worker is known that runs operations");
+            self.link("executor", detail).since(operation.due_at_ms);
+            return;
+        }
         let (whom, until) = match (operation.kind, operation.state) {
             (OperationKind::Approval, _) => {
                 self.remedy(format!("Answer it: GET /api/operations/{id} shows what is asked."));
                 ("a person's answer; then the default counts".to_owned(), deadline)
             }
-            (OperationKind::Agent, _) if deadline.is_some() => {
-                ("the session that works on it; then it ends with TIMEOUT".to_owned(), deadline)
+            (OperationKind::Agent, _) => {
+                let who = works_on(operation).map_or_else(|| "the session".to_owned(), |id| format!("session {id}"));
+                // A release that set no deadline may have dispatched it.
+                let end = if deadline.is_some() { "; then it ends with TIMEOUT" } else { "" };
+                (format!("{who}, which works on it{end}"), deadline)
             }
-            // Dispatched by a release that set none.
-            (OperationKind::Agent, _) => ("the session that works on it".to_owned(), None),
             (OperationKind::Task, OperationState::Running) => {
                 let holder = operation.claimed_by.as_deref().unwrap_or("whoever claims it next");
                 (format!("{holder}, whose claim ends then unless it is extended"), operation.until_ms)
@@ -114,6 +123,12 @@ impl<'a> Chain<'a> {
         if let Some(until) = until {
             link.until(until);
         }
+    }
+
+    /// Executors take their work within a moment, unless there are none.
+    fn lacks_executor(&self, operation: &Operation) -> bool {
+        let is_ours = operation.kind == OperationKind::Task && operation.pool == POOL;
+        is_ours && !self.facts.has_executor && self.facts.now_ms - operation.due_at_ms > SLOW_MS
     }
 
     pub fn has_live_owner(&self) -> bool {

@@ -1,6 +1,7 @@
 //! Each standing of a session, and the chain it must yield.
 
 use schemas::action::Urgency;
+use schemas::api::WhyLink;
 use schemas::conversation::{OperationKind, OperationState};
 use schemas::frame::StepToken;
 use schemas::id::{ActionId, AgentId, Namespace, SessionId, SessionKey, Shard};
@@ -74,6 +75,7 @@ fn facts(row: &SessionRow) -> Facts<'_> {
         effects: &[],
         operations: &[],
         shard: owned(),
+        has_executor: true,
         takes_input: true,
         now_ms: NOW,
     }
@@ -245,6 +247,124 @@ fn an_operation_says_whom_it_waits_for_and_until_when() {
     });
     assert!(detail.contains("TIMEOUT") && until == Some(rfc3339(NOW + 10)), "{detail}");
     assert_eq!(of(|_| ()).1, None, "the fleet's own executors take it");
+}
+
+#[test]
+fn work_that_nobody_runs_says_so() {
+    let row = row(SessionStatus::Running, Cause::Operation, None);
+    let at = |due_at_ms, has_executor, pool: &str| {
+        let pool = pool.to_owned();
+        let waits = Operation { due_at_ms, pool, ..crate::talk::tests::operation(OperationState::Pending) };
+        explain(&Facts { operations: &[waits], has_executor, ..facts(&row) })
+    };
+    let body = at(NOW - SLOW_MS - 1, false, "default");
+    assert_eq!(whats(&body), ["executor"]);
+    assert!(body.chain[0].detail.contains("no worker is known"), "{}", body.chain[0].detail);
+    assert_eq!(body.remedy.as_deref(), Some("Start a worker with the role executor."));
+    for other in [
+        at(NOW - SLOW_MS, false, "default"),
+        at(NOW - SLOW_MS - 1, true, "default"),
+        at(NOW - SLOW_MS - 1, false, "default:python"),
+    ] {
+        assert_eq!(whats(&other), ["operation"]);
+    }
+}
+
+/// A session that waits for others, and the calls by which it does.
+fn caller(id: &str, calls: &[&str]) -> (SessionRow, Vec<Operation>) {
+    let mut row = row(SessionStatus::Running, Cause::Operation, None);
+    row.key.session_id = SessionId::parse(id).unwrap();
+    let call = |child: &&str| Operation {
+        kind: OperationKind::Agent,
+        request: Json::of(&serde_json::json!({"session_id": child})),
+        ..crate::talk::tests::operation(OperationState::Pending)
+    };
+    (row, calls.iter().map(call).collect())
+}
+
+/// The chain through sessions that stand like this; others do not exist.
+fn descend(sessions: &[(SessionRow, Vec<Operation>)]) -> (WhyBody, usize) {
+    let (row, operations) = &sessions[0];
+    let mut descent = Descent::new(&Facts { operations, ..facts(row) });
+    let mut looks = 0;
+    while let Some(id) = descent.below() {
+        looks += 1;
+        match sessions.iter().find(|(row, _)| row.key.session_id == id) {
+            Some((row, operations)) => descent.meets(&Facts { operations, ..facts(row) }),
+            None => descent.misses(),
+        }
+    }
+    (descent.finish(), looks)
+}
+
+fn told(body: &WhyBody) -> Vec<String> {
+    let of = |link: &WhyLink| link.session_id.as_ref().map_or("-".to_owned(), ToString::to_string);
+    body.chain.iter().map(|link| format!("{} {}", of(link), link.what)).collect()
+}
+
+#[test]
+fn the_chain_goes_down_to_the_last_session() {
+    let mut last = caller("s3", &[]);
+    last.0.head.cause = Cause::Input;
+    let (body, looks) = descend(&[caller("s1", &["s2"]), caller("s2", &["s3"]), last]);
+    assert_eq!(told(&body), ["- operation", "s2 session", "s2 operation", "s3 session", "s3 input"]);
+    assert_eq!(looks, 2);
+    assert!(body.summary.ends_with("Session s3 is at the end of the chain: It waits for input."), "{}", body.summary);
+    assert_eq!(body.remedy.as_deref(), Some("Of session s3: Send it an input action."));
+    assert!(body.chain[0].detail.contains("session s2"), "{}", body.chain[0].detail);
+}
+
+#[test]
+fn the_deepest_of_several_is_the_end_and_each_is_told_once() {
+    let mut paused = caller("s4", &[]);
+    paused.0.head.status = SessionStatus::Paused;
+    paused.0.head.cause = Cause::Paused { by: "ana".into(), reason: None };
+    let (body, looks) = descend(&[caller("s1", &["s2", "s3"]), caller("s3", &["s4", "s2"]), paused]);
+    let expected = [
+        "- operation",
+        "- operation",
+        "s2 session",
+        "s3 session",
+        "s3 operation",
+        "s3 operation",
+        "s4 session",
+        "s4 paused",
+    ];
+    assert_eq!(told(&body), expected);
+    assert_eq!(looks, 3);
+    assert!(body.chain[2].detail.contains("does not exist"), "{}", body.chain[2].detail);
+    assert_eq!(body.remedy.as_deref(), Some("Of session s4: Resume it."));
+}
+
+#[test]
+fn a_cycle_is_told_and_ends() {
+    let (body, looks) = descend(&[caller("s1", &["s2"]), caller("s2", &["s1"])]);
+    assert_eq!(told(&body), ["- operation", "s2 session", "s2 operation", "s2 cycle"]);
+    assert_eq!(looks, 1);
+    let (body, looks) = descend(&[caller("s1", &["s1"])]);
+    assert_eq!((told(&body).last().map(String::as_str), looks), (Some("s1 cycle"), 0));
+}
+
+#[test]
+fn a_session_that_has_ended_owes_its_answer() {
+    let mut ended = caller("s2", &[]);
+    ended.0.head.status = SessionStatus::Completed;
+    ended.0.head.cause = Cause::Ended;
+    let (body, _) = descend(&[caller("s1", &["s2"]), ended]);
+    assert_eq!(told(&body), ["- operation", "s2 session", "s2 answer"]);
+    assert_eq!(body.remedy, None, "an ended session is no reason to create another one");
+}
+
+#[test]
+fn no_chain_is_endless() {
+    let ids: Vec<String> = (0..40).map(|n| format!("s{n}")).collect();
+    let deep: Vec<_> = (0..39).map(|n| caller(&ids[n], &[&ids[n + 1]])).collect();
+    let (body, looks) = descend(&deep);
+    assert!(looks < 20 && told(&body).last().is_some_and(|last| last == "- more"), "{:?}", told(&body));
+    let names: Vec<&str> = ids[1..].iter().map(String::as_str).collect();
+    let (body, looks) = descend(&[caller("s0", &names)]);
+    assert_eq!(looks, 32);
+    assert!(body.chain.last().is_some_and(|last| last.detail.starts_with("7 more")), "{:?}", body.chain.last());
 }
 
 #[test]

@@ -7,6 +7,7 @@ use domain::chat::{CallContext, Parameters, ToolCall, ToolResult, ToolSpec};
 use domain::context::{ContextBudget, HistoryLimits, MemoryBlock};
 use domain::failure::Failure;
 use domain::ports::Clock;
+use domain::ports::library::ConversationStore;
 use schemas::limits::TOOL_ROUNDS_MAX;
 
 use crate::compactor::Compactor;
@@ -14,7 +15,6 @@ use crate::error::EngineError;
 use crate::hooks::{Hooks, NoHooks};
 use crate::ids::{Ids, SystemClock, UlidIds};
 use crate::provider::ProviderAdapter;
-use crate::store::ConversationStore;
 
 /// The blocks that an agent has in mind, and its archive.
 #[async_trait]

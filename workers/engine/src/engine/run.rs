@@ -6,6 +6,7 @@ use domain::chat::{CallContext, ChatRequest, ProviderCallRecord, RequestOutcome}
 use domain::context::{
     Conversation, ConversationMessage, ConversationTurn, NewMessage, TurnError, TurnStatus, trigger_of, turn_inputs,
 };
+use domain::ports::library::{Page, StoreError};
 use schemas::id::TurnId;
 use schemas::problem::Code;
 use serde_json::Map;
@@ -16,7 +17,6 @@ use crate::error::EngineError;
 use crate::history::HistoryContext;
 use crate::planner::PlanInput;
 use crate::provider::{ProviderAdapter, ProviderCallOptions, ProviderChatResult, ProviderFailure};
-use crate::store::{Page, StoreError};
 
 /// Why a turn ends without an answer.
 enum Stop {

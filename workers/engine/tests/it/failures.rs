@@ -5,18 +5,24 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use domain::chat::{ErrorCategory, Message};
 use engine::{
-    ConversationEngine, CreateConversation, EngineConfig, EngineError, HistoryBuilder, HistoryContext, MemoryStore,
-    NewMessage, Page, PlanInput, PlannedTurn, ProviderAdapter, RunTurn, StoreError, TurnError, TurnPlanner, TurnStatus,
+    ConversationEngine, ConversationStore, CreateConversation, EngineConfig, EngineError, HistoryBuilder,
+    HistoryContext, MemoryStore, NewMessage, Page, PlanInput, PlannedTurn, ProviderAdapter, RunTurn, StoreError,
+    TurnError, TurnPlanner, TurnStatus,
 };
 
-use crate::fakes::{Log, Mock, Say, Watched, Watcher, asked, config, engine};
+use crate::fakes::{Log, Mock, Say, Watched, Watcher, asked, config, config_on, engine};
+use crate::stores::on_each_store;
 
 /// C-TST-05, C-LOOP-11, C-ERR-09.
 #[tokio::test]
 async fn c_tst_05_a_failing_adapter_fails_the_turn_and_says_so() {
+    on_each_store(failing_adapter).await;
+}
+
+async fn failing_adapter(store: Arc<dyn ConversationStore>) {
     let watcher = Arc::new(Watcher::default());
     let mock = Mock::new(vec![Say::Fail(ErrorCategory::RateLimit, "too many requests"), Say::Text("now")]);
-    let engine = ConversationEngine::new(config(&mock).hooks(watcher.clone())).expect("an engine");
+    let engine = ConversationEngine::new(config_on(&mock, store).hooks(watcher.clone())).expect("an engine");
     let conversation = asked(&engine, "hi").await;
     let failure = engine.run_turn(RunTurn::new(&conversation.id)).await.expect_err("it fails");
     let EngineError::TurnFailed(turn) = &failure else { panic!("{failure:?}") };

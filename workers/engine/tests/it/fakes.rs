@@ -332,11 +332,17 @@ pub fn engine(mock: &Arc<Mock>) -> ConversationEngine {
 }
 
 pub fn config(mock: &Arc<Mock>) -> EngineConfig {
+    config_on(mock, Arc::new(MemoryStore::new()))
+}
+
+/// The same on a store of the caller's.
+pub fn engine_on(mock: &Arc<Mock>, store: Arc<dyn ConversationStore>) -> ConversationEngine {
+    ConversationEngine::new(config_on(mock, store)).expect("an engine")
+}
+
+pub fn config_on(mock: &Arc<Mock>, store: Arc<dyn ConversationStore>) -> EngineConfig {
     let adapter: Arc<dyn ProviderAdapter> = mock.clone();
-    EngineConfig::new("ana", Arc::new(MemoryStore::new()))
-        .default_model(adapter.id(), "m-1")
-        .provider(adapter)
-        .clock(Ticking::from(1_000))
+    EngineConfig::new("ana", store).default_model(adapter.id(), "m-1").provider(adapter).clock(Ticking::from(1_000))
 }
 
 /// A conversation in which the user has said something.

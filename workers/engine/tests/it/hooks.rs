@@ -3,16 +3,21 @@
 use std::sync::Arc;
 
 use domain::chat::ErrorCategory;
-use engine::{ConversationEngine, CreateConversation, EngineError, RunTurn, TurnStatus};
+use engine::{ConversationEngine, ConversationStore, CreateConversation, EngineError, RunTurn, TurnStatus};
 
-use crate::fakes::{Mock, Say, Watcher, asked, config};
+use crate::fakes::{Mock, Say, Watcher, asked, config, config_on};
+use crate::stores::on_each_store;
 
 /// C-TST-04.
 #[tokio::test]
 async fn c_tst_04_every_hook_is_called_at_its_moment() {
+    on_each_store(hooks).await;
+}
+
+async fn hooks(store: Arc<dyn ConversationStore>) {
     let watcher = Arc::new(Watcher::default());
     let mock = Mock::new(vec![Say::Text("hello"), Say::Fail(ErrorCategory::Auth, "no key")]);
-    let engine = ConversationEngine::new(config(&mock).hooks(watcher.clone())).expect("an engine");
+    let engine = ConversationEngine::new(config_on(&mock, store).hooks(watcher.clone())).expect("an engine");
     engine
         .create_conversation(CreateConversation { agent: Some("bo".into()), ..Default::default() })
         .await

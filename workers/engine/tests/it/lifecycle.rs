@@ -1,13 +1,14 @@
 //! Conversations: made, loaded, changed, added to.
 
 use engine::{
-    ConversationEngine, ConversationId, CreateConversation, EngineConfig, EngineError, MemoryStore, MessageId,
-    MessageRole, NewMessage, Page, RunTurn, StoreError,
+    ConversationEngine, ConversationId, ConversationStore, CreateConversation, EngineConfig, EngineError, MemoryStore,
+    MessageId, MessageRole, NewMessage, Page, RunTurn, StoreError,
 };
 use serde_json::json;
 use std::sync::Arc;
 
-use crate::fakes::{Mock, Say, asked, config, engine};
+use crate::fakes::{Mock, Say, asked, config, engine, engine_on};
+use crate::stores::on_each_store;
 
 fn id(text: &str) -> ConversationId {
     ConversationId::parse(text).expect("an id")
@@ -16,7 +17,11 @@ fn id(text: &str) -> ConversationId {
 /// C-TST-01, C-CNV-10.
 #[tokio::test]
 async fn c_tst_01_conversations_are_made_loaded_and_updated() {
-    let engine = engine(&Mock::new(vec![Say::Text("x")]));
+    on_each_store(lifecycle).await;
+}
+
+async fn lifecycle(store: Arc<dyn ConversationStore>) {
+    let engine = engine_on(&Mock::new(vec![Say::Text("x")]), store);
     let bare = engine.create_conversation(CreateConversation::default()).await.expect("created");
     assert_eq!((bare.agent.as_str(), bare.created_at_ms, bare.updated_at_ms), ("ana", 1_000, 1_000));
     assert_eq!(bare.id.as_str().len(), 26, "a ULID");

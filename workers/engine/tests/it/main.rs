@@ -7,5 +7,7 @@ mod failures;
 mod hooks;
 mod lifecycle;
 mod models;
+mod restarts;
+mod stores;
 mod summaries;
 mod turns;

@@ -6,19 +6,24 @@ use async_trait::async_trait;
 use domain::chat::{ChatDelta, ImageSource, Message, Parameters, Part, RequestClass, ToolSpec};
 use domain::ports::DeltaSink;
 use engine::{
-    Content, ConversationEngine, ConversationTurn, CreateConversation, EngineConfig, FullHistory, HistoryBuilder,
-    HistoryContext, HistoryLimits, MessageRole, NewMessage, PlanInput, PlannedTurn, ProviderChatResult, RunTurn,
-    TurnError, TurnId, TurnPlanner, TurnStatus,
+    Content, ConversationEngine, ConversationStore, ConversationTurn, CreateConversation, EngineConfig, FullHistory,
+    HistoryBuilder, HistoryContext, HistoryLimits, MessageRole, NewMessage, PlanInput, PlannedTurn, ProviderChatResult,
+    RunTurn, TurnError, TurnId, TurnPlanner, TurnStatus,
 };
 use serde_json::{Map, Value, json};
 
-use crate::fakes::{Log, Mock, Noting, Say, Ticking, Watched, Watcher, asked, config, engine, usage};
+use crate::fakes::{Log, Mock, Noting, Say, Ticking, Watched, Watcher, asked, config, engine, engine_on, usage};
+use crate::stores::on_each_store;
 
 /// C-TST-02, C-TRN-10.
 #[tokio::test]
 async fn c_tst_02_a_turn_is_stored_with_its_messages_and_its_call() {
+    on_each_store(one_turn).await;
+}
+
+async fn one_turn(store: Arc<dyn ConversationStore>) {
     let mock = Mock::new(vec![Say::Text("hello")]);
-    let engine = engine(&mock);
+    let engine = engine_on(&mock, store);
     let conversation = asked(&engine, "hi").await;
     let turn = engine.run_turn(RunTurn::new(&conversation.id)).await.expect("a turn");
     let messages = engine.messages(&conversation.id).await.expect("messages");
@@ -96,11 +101,15 @@ impl HistoryBuilder for Newest {
 /// C-TST-03.
 #[tokio::test]
 async fn c_tst_03_builders_limit_the_history_and_planners_choose_by_hints() {
+    on_each_store(builders_and_planners).await;
+}
+
+async fn builders_and_planners(store: Arc<dyn ConversationStore>) {
     let (small, large) = (
         Mock::named("small", vec![Say::Text("s")], Log::default()),
         Mock::named("large", vec![Say::Text("l")], Log::default()),
     );
-    let config = EngineConfig::new("ana", Arc::new(engine::MemoryStore::new()))
+    let config = EngineConfig::new("ana", store)
         .provider(small.clone())
         .provider(large.clone())
         .planner(Arc::new(ByHint))
@@ -162,8 +171,12 @@ async fn the_default_history_can_be_limited() {
 /// C-TST-06, C-PRV-08 to C-PRV-12.
 #[tokio::test]
 async fn c_tst_06_contexts_extensions_outcomes_and_times_are_told() {
+    on_each_store(what_is_told).await;
+}
+
+async fn what_is_told(store: Arc<dyn ConversationStore>) {
     let mock = Mock::new(vec![Say::Text("x")]);
-    let engine = engine(&mock);
+    let engine = engine_on(&mock, store);
     let conversation = asked(&engine, "hi").await;
     let first = engine.run_turn(RunTurn::new(&conversation.id)).await.expect("a turn");
     let options = RunTurn {

@@ -36,6 +36,10 @@ impl StepRow {
         self.row.entry.conversation_id.as_ref().map(|id| id.as_str())
     }
 
+    fn turn(&self) -> Option<&str> {
+        self.step().turn_id.as_ref().map(|id| id.as_str())
+    }
+
     /// `<namespace>/<session>:<iteration>:<event_seq>`: the same for every repeat.
     fn id(&self) -> String {
         format!("{}:{}:0", self.row.key, self.step().iteration)
@@ -56,8 +60,7 @@ pub static STEPS: Table<StepRow> = Table {
         Column { name: "agent_id", kind: Kind::Text, cell: |r| Cell::text(r.row.entry.agent_id.as_str()) },
         Column { name: "session_id", kind: Kind::Text, cell: |r| Cell::text(r.row.key.session_id.as_str()) },
         Column { name: "conversation_id", kind: Kind::TextOrNull, cell: |r| Cell::maybe(r.conversation()) },
-        // A step belongs to a turn once conversations have turns; the column is part of the layout.
-        Column { name: "turn_id", kind: Kind::TextOrNull, cell: |_| Cell::Null },
+        Column { name: "turn_id", kind: Kind::TextOrNull, cell: |r| Cell::maybe(r.turn()) },
         Column { name: "iteration", kind: Kind::Long, cell: |r| Cell::count(r.step().iteration) },
         Column { name: "event_seq", kind: Kind::Int, cell: |_| Cell::Int(0) },
         Column { name: "step_token", kind: Kind::Text, cell: |r| Cell::text(r.step().step_token.as_str()) },
@@ -80,6 +83,7 @@ pub static STEPS: Table<StepRow> = Table {
         "agent_id",
         "session_id",
         "conversation_id",
+        "turn_id",
         "iteration",
         "step_token",
         "next_step_token",
@@ -115,6 +119,7 @@ pub fn decode(cells: &Cells<'_>) -> Result<Vec<StoredStep>, Failure> {
                 iteration: cells.count("iteration", row)?,
                 offset: cells.count("event_offset", row)?,
                 created_at_ms: cells.long("created_at_ms", row)?.unwrap_or_default(),
+                turn_id: cells.maybe_id("turn_id", row)?,
                 step_token: token("step_token")?,
                 next_step_token: token("next_step_token")?,
                 status: cells.text("status", row)?.and_then(StepStatus::parse).unwrap_or(StepStatus::Info),
@@ -130,4 +135,50 @@ pub fn decode(cells: &Cells<'_>) -> Result<Vec<StoredStep>, Failure> {
         });
     }
     Ok(steps)
+}
+
+#[cfg(test)]
+mod tests {
+    use arrow_array::{ArrayRef, Int64Array, RecordBatch, StringArray};
+
+    use super::*;
+
+    #[test]
+    fn what_somebody_else_wrote_is_read_as_it_is() {
+        let text = |cells: [Option<&str>; 3]| Arc::new(StringArray::from(cells.to_vec())) as ArrayRef;
+        let all = |cell: &str| text([Some(cell); 3]);
+        let long = |cells: [i64; 3]| Arc::new(Int64Array::from(cells.to_vec())) as ArrayRef;
+        let batch = RecordBatch::try_from_iter([
+            ("created_at_ms", long([1, 2, 3])),
+            ("namespace", all("default")),
+            ("agent_id", all("a1")),
+            // The last one is from before there were sessions.
+            ("session_id", text([Some("s1"), Some("s1"), None])),
+            ("conversation_id", text([None; 3])),
+            ("turn_id", text([Some("t1"), None, None])),
+            ("iteration", long([0, 1, 2])),
+            ("step_token", all("start")),
+            ("next_step_token", all("review/1")),
+            ("status", text([Some("ok"), Some("splendid"), Some("ok")])),
+            ("text", text([None; 3])),
+            ("data", text([Some("{\"n\": 1}"), Some("why did the cat"), None])),
+            ("state", text([Some("[1]"), Some("{\"n\": "), Some("")])),
+            ("guidance", text([None, Some("be kind"), None])),
+            ("notes", text([None; 3])),
+            ("latency_ms", long([0; 3])),
+            ("error", text([None; 3])),
+            ("event_offset", long([2, 3, 4])),
+        ]);
+        let batch = batch.expect("a batch");
+        let steps = decode(&Cells::new(STEPS.name, &batch)).expect("rows");
+        let read: Vec<_> = steps.iter().map(|stored| &stored.step).collect();
+        assert_eq!(read.iter().map(|step| step.iteration).collect::<Vec<_>>(), [0, 1]);
+        let turns = read.iter().map(|step| step.turn_id.as_ref().map(|id| id.as_str()));
+        assert_eq!(turns.collect::<Vec<_>>(), [Some("t1"), None]);
+        assert_eq!((read[0].status, read[1].status), (StepStatus::Ok, StepStatus::Info));
+        assert_eq!((&read[0].data, &read[0].state), (&Some(Json::lenient("{\"n\": 1}")), &Json::of(&[1])));
+        let string = |text: &str| Json::of(text);
+        assert_eq!((&read[1].data, &read[1].guidance), (&Some(string("why did the cat")), &Some(string("be kind"))));
+        assert_eq!(read[1].state, string("{\"n\": "));
+    }
 }

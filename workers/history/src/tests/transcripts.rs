@@ -1,4 +1,4 @@
-//! Messages and moves in LanceDB: each once, whatever is repeated, by whomever, and after whatever upkeep.
+//! Messages, moves and records in LanceDB: each once, whatever is repeated, by whomever, and after whatever upkeep.
 
 use std::ops::RangeInclusive;
 
@@ -62,6 +62,7 @@ async fn records_that_come_again_are_there_once() {
     let other = kept("c2", 1..=5);
     batch.messages.extend(other.messages);
     batch.moves.extend(other.moves);
+    batch.records.extend(other.records);
     add(&archive, &batch).await;
     add(&archive, &batch).await;
     assert_exact(&archive, "c1", 9, "all in all").await;
@@ -72,6 +73,7 @@ async fn records_that_come_again_are_there_once() {
     let mut foreign = kept("c1", 1..=2);
     foreign.messages.iter_mut().for_each(|row| row.place.namespace = namespace("other"));
     foreign.moves.iter_mut().for_each(|row| row.place.namespace = namespace("other"));
+    foreign.records.iter_mut().for_each(|row| row.place.namespace = namespace("other"));
     add(&archive, &foreign).await;
     assert_exact(&archive, "c1", 9, "beside another namespace").await;
     let theirs = archive.record_ids(&LogPlace { namespace: namespace("other"), ..at("c1", 0) }, 9).await;
@@ -127,6 +129,32 @@ async fn results_are_rows_of_their_own() {
 }
 
 #[tokio::test]
+async fn bodies_come_back_as_they_were_written() {
+    let dir = TempDir::new().expect("a directory");
+    let archive = open(&dir, OpenOptions::default()).await;
+    let mut batch = kept("c1", 1..=6);
+    // Not as a value would be written again.
+    let body = Json::parse("{\"n\": 1.50, \"a\" : \"\\u0000 \u{1F600} 'x'\"}".to_owned()).expect("JSON");
+    batch.records[0].record.body = body.clone();
+    add(&archive, &batch).await;
+    let (mut foreign, mut other) = (kept("c1", 1..=6), kept("c2", 1..=6));
+    foreign.records.iter_mut().for_each(|row| row.place.namespace = namespace("other"));
+    foreign.records.append(&mut other.records);
+    add(&archive, &KeptRecords { records: foreign.records, ..KeptRecords::default() }).await;
+    let bodies = async |offsets: &[u64]| {
+        let mut found = archive.bodies(&at("c1", 0), offsets).await.expect("a read");
+        found.sort_by_key(|kept| kept.offset);
+        found
+    };
+    let found = bodies(&[6, 2, 1, 77]).await;
+    let told: Vec<_> = found.iter().map(|kept| (kept.offset, kept.id.as_str())).collect();
+    assert_eq!(told, [(2, "r2"), (6, "r6")], "what was asked for and is there");
+    assert_eq!((found[0].body.as_str(), &found[1].body), (body.as_str(), &row(6).record.body));
+    assert!(bodies(&[]).await.is_empty());
+    assert!(bodies(&[7, 8]).await.is_empty());
+}
+
+#[tokio::test]
 async fn a_writer_that_wakes_up_late_adds_nothing_twice() {
     let options = OpenOptions::default();
     let mut points = 0;
@@ -153,7 +181,7 @@ async fn a_writer_that_wakes_up_late_adds_nothing_twice() {
         assert_exact(&fresh, "c1", 9, &what).await;
         points += 1;
     }
-    assert_eq!(points, 2, "one commit to each table");
+    assert_eq!(points, 3, "one commit to each table");
 }
 
 #[tokio::test]
@@ -171,6 +199,7 @@ async fn upkeep_bounds_files_and_hides_no_record() {
     for (what, dataset, indexes) in [
         ("messages", archive.0.messages.dataset().await, archive.0.messages.table.list_indices().await),
         ("moves", archive.0.moves.dataset().await, archive.0.moves.table.list_indices().await),
+        ("records", archive.0.records.dataset().await, archive.0.records.table.list_indices().await),
     ] {
         let fragments = dataset.expect("a table").get_fragments().len();
         assert!(fragments < 64, "{what} has {fragments} fragments");

@@ -21,6 +21,8 @@ use bridge::Bridge;
 
 /// Memory of the program's own values, megabytes.
 const HEAP_MB: u32 = 256;
+/// All memory of its process: Deno's own, and what lies outside of that heap, as arrays of bytes do.
+const MEMORY_BYTES: u64 = 1 << 30;
 /// Either stream may fill its half of the output alone.
 const PRINTED_BYTES_MAX: usize = CODE_OUTPUT_BYTES_MAX / 2;
 /// The program within its folder.
@@ -141,7 +143,7 @@ fn start(config: &CodeConfig, folder: &Path) -> Result<Group, ActionFailure> {
         command.env("PATH", path);
     }
     command.current_dir(folder).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    Group::start(&mut command).map_err(|error| {
+    let group = Group::start(&mut command).map_err(|error| {
         let message = match error.kind() {
             std::io::ErrorKind::NotFound => format!(
                 "this fleet cannot run code: {} is not installed on its executors. An operator can install Deno and \
@@ -152,7 +154,11 @@ fn start(config: &CodeConfig, folder: &Path) -> Result<Group, ActionFailure> {
         };
         let failure = ActionFailure::business(ToolErrorCode::NotFound, message);
         ActionFailure { may_have_happened: false, ..failure }
-    })
+    })?;
+    if let Err(error) = group.bound_memory(MEMORY_BYTES) {
+        tracing::warn!(%error, "the memory of a program has no bound but its heap's");
+    }
+    Ok(group)
 }
 
 /// What it printed: its output, and beside it its errors.

@@ -1,6 +1,6 @@
 //! A child process with all that it starts: none of it outlives its handle.
 
-use rustix::process::{Pid, Signal, kill_process_group};
+use rustix::process::{Pid, Resource, Rlimit, Signal, kill_process_group, prlimit};
 use tokio::process::{Child, Command};
 
 pub struct Group {
@@ -17,6 +17,18 @@ impl Group {
         let child = command.process_group(0).kill_on_drop(true).spawn()?;
         let id = child.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw);
         Ok(Self { child, id })
+    }
+
+    /// Bounds the memory that the leader, and each process that it starts from now on, may write to.
+    ///
+    /// # Errors
+    /// When the system does not allow it.
+    pub fn bound_memory(&self, bytes: u64) -> std::io::Result<()> {
+        let limit = Rlimit { current: Some(bytes), maximum: Some(bytes) };
+        if self.id.is_some() {
+            prlimit(self.id, Resource::Data, limit)?;
+        }
+        Ok(())
     }
 
     /// Ends what is left of the group. The leader must not have been waited for: until then its

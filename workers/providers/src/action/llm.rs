@@ -5,7 +5,7 @@ use domain::chat::{
     RequestClass, Role, ToolErrorCode,
 };
 use domain::failure::Failure;
-use domain::ports::{ActionCall, ActionFailure, Definitions, Models, Trouble};
+use domain::ports::{ActionCall, ActionFailure, Bill, Definitions, Models, Trouble};
 use domain::template::Escape;
 use domain::tool::schema;
 use schemas::definition::{self, DefinitionKind, PromptSpec};
@@ -14,7 +14,8 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
-use super::template;
+use super::billed::Dropped;
+use super::{project, template};
 
 #[derive(Debug, Deserialize)]
 struct Settings {
@@ -43,6 +44,7 @@ pub async fn run(
     models: &dyn Models,
     definitions: &dyn Definitions,
     call: &ActionCall,
+    bill: &dyn Bill,
 ) -> Result<Value, ActionFailure> {
     if call.request.operation != "generate" {
         return Err(super::unavailable(call));
@@ -52,11 +54,9 @@ pub async fn run(
     let question = question(definitions, call, settings).await?;
     let produces = question.produces.clone();
     let request = request(call, question)?;
-    let outcome = models.chat(&ChatCall { id: id(call), target, request, context: context(call) }, None).await;
-    let usage = outcome.record.usage.unwrap_or_default();
-    let (input_tokens, output_tokens) = (usage.input_tokens, usage.output_tokens);
-    tracing::info!(operation = %call.operation_id, input_tokens, output_tokens, cost = outcome.record.cost,
-        "a tool asked a model");
+    let asked = ChatCall { id: id(call), target, request, context: context(call) };
+    let outcome = models.chat(&asked, Some(&Dropped(bill))).await;
+    bill.add(outcome.record);
     let text = outcome.result.map_err(failed)?.text();
     match produces {
         Some(schema) => structured(&text, &schema),
@@ -64,9 +64,9 @@ pub async fn run(
     }
 }
 
-/// Of the record: the same after a crash, another for every other call.
+/// Of the record: each attempt of an operation is a call of its own.
 fn id(call: &ActionCall) -> String {
-    format!("{}:{}", call.namespace, call.operation_id)
+    format!("{}.llm.{}", call.operation_id, call.attempt)
 }
 
 fn context(call: &ActionCall) -> CallContext {
@@ -85,7 +85,11 @@ async fn target(
     call: &ActionCall,
     id: Option<&DefinitionId>,
 ) -> Result<ModelTarget, ActionFailure> {
-    let Some(id) = id else { return Ok(ModelTarget::Default) };
+    let of_project = match id {
+        Some(_) => None,
+        None => project::model_profile(definitions, call).await?,
+    };
+    let Some(id) = id.or(of_project.as_ref()) else { return Ok(ModelTarget::Default) };
     let profile: definition::ModelProfile = load(definitions, call, DefinitionKind::ModelProfile, id, None).await?;
     let given = profile.parameters;
     let parameters = Parameters {

@@ -7,6 +7,8 @@ mod message;
 mod server;
 mod stdio;
 
+use std::fmt;
+
 use domain::chat::ToolErrorCode;
 use domain::ports::{ActionCall, ActionFailure, Trouble};
 use serde::Deserialize;
@@ -24,6 +26,17 @@ pub enum McpError {
     /// The configuration, or what the server says, makes no sense.
     Invalid(String),
 }
+
+impl fmt::Display for McpError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Broken { message, .. } | Self::Invalid(message) => f.write_str(message),
+            Self::Refused { code, message } => write!(f, "it refused: {message} ({code})"),
+        }
+    }
+}
+
+impl std::error::Error for McpError {}
 
 impl McpError {
     fn broken(message: impl Into<String>, sent: bool) -> Self {

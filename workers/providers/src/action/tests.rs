@@ -2,6 +2,7 @@
 
 mod bridge;
 mod code;
+mod embed;
 mod http;
 mod llm;
 mod mcp;

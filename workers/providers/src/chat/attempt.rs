@@ -2,7 +2,6 @@
 
 use bytes::Bytes;
 use domain::chat::{ChatReply, ChatRequest};
-use futures::StreamExt;
 use reqwest::Response;
 use reqwest::header::CONTENT_TYPE;
 use schemas::limits::{MODEL_ANSWER_BYTES_MAX, MODEL_REQUEST_BYTES_MAX};
@@ -12,7 +11,7 @@ use crate::call::{CallError, Class};
 use crate::config::Endpoint;
 use crate::exchange;
 use crate::model::{self, Reading, Wire};
-use crate::net::{self, Net, body};
+use crate::net::{Net, body};
 use crate::sse;
 
 /// A request that is translated and written once, for all attempts.
@@ -49,10 +48,12 @@ pub(super) async fn make(
     prepared: &Prepared,
     mut emission: Emission<'_>,
 ) -> Result<ChatReply, CallError> {
-    let reply =
-        answer(net, endpoint, prepared, &mut emission).await.map_err(|error| exchange::hide(error, endpoint))?;
-    emission.complete();
-    Ok(reply)
+    let reply = answer(net, endpoint, prepared, &mut emission).await.map_err(|error| exchange::hide(error, endpoint));
+    match &reply {
+        Ok(_) => emission.complete(),
+        Err(error) => emission.fail(error),
+    }
+    reply
 }
 
 async fn answer(
@@ -100,8 +101,7 @@ async fn read_stream(
     let (mut reader, mut reply) = (sse::Reader::default(), model::stream(endpoint.vendor, reading));
     let (mut events, mut deltas, mut size) = (Vec::new(), Vec::new(), 0);
     while !reply.is_complete() {
-        let Some(chunk) = bytes.next().await else { break };
-        let chunk = chunk.map_err(|error| body::as_cut(net::classify(error, place)))?;
+        let Some(chunk) = body::next(&mut bytes, place).await? else { break };
         size += chunk.len();
         if size > MODEL_ANSWER_BYTES_MAX {
             return Err(too_large());

@@ -4,7 +4,8 @@
 use std::sync::Mutex;
 use std::time::Duration;
 
-use domain::chat::{CallContext, ChatDelta, ChatRequest, ErrorCategory, Finish, Part, ToolCall};
+use domain::chat::{CallContext, ChatDelta, ChatRequest, ErrorCategory, Finish, Part, ProviderCallRecord, ToolCall};
+use domain::retry::SILENCE_MS;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
@@ -16,11 +17,12 @@ use crate::fake_server::{FakeServer, Say};
 struct Listener {
     start: Instant,
     heard: Mutex<Vec<(u128, String)>>,
+    dropped: Mutex<Vec<ProviderCallRecord>>,
 }
 
 impl Listener {
     fn new() -> Self {
-        Self { start: Instant::now(), heard: Mutex::new(Vec::new()) }
+        Self { start: Instant::now(), heard: Mutex::default(), dropped: Mutex::default() }
     }
 
     fn note(&self, what: String) {
@@ -51,6 +53,10 @@ impl DeltaSink for Listener {
 
     fn retract(&self, attempt: u32) {
         self.note(format!("-{attempt}"));
+    }
+
+    fn dropped(&self, record: ProviderCallRecord) {
+        self.dropped.lock().expect("unpoisoned").push(record);
     }
 }
 
@@ -161,6 +167,53 @@ async fn what_a_dead_attempt_told_is_taken_back() {
     assert_eq!((server.requests().len(), outcome.record.outcome.map(|o| o.attempts)), (3, Some(3)));
 }
 
+/// Tokens in and out of a call, and its attempts that were lost.
+fn used(record: &ProviderCallRecord) -> (Option<(u64, u64)>, Value) {
+    let usage = record.usage.as_ref().map(|usage| (usage.input_tokens, usage.output_tokens));
+    (usage, record.response_metadata.get("lost_attempts").cloned().unwrap_or_default())
+}
+
+fn lost(attempt: u32, input: u64, output: u64, estimated: bool) -> Value {
+    json!({"attempt": attempt, "input_tokens": input, "output_tokens": output, "estimated": estimated})
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_lost_attempts_have_used_is_in_the_record() {
+    let replies = vec![cut(3), cut(0), stream(&events(&["whole"]))];
+    let (outcome, _server) = ask(replies, Some(&Listener::new())).await;
+    // The first one told what it had read, and "half" is a token; of the second, nothing is known but the request.
+    let all = json!([lost(1, 3_000, 1, false), lost(2, 2, 0, true)]);
+    assert_eq!(used(&outcome.record), (Some((6_002, 201)), all));
+    assert_eq!(outcome.record.cost, Some(8.012), "6,002 in at 1, 201 out at 10, for each thousand");
+    let own = outcome.result.expect("a reply").usage.expect("told");
+    assert_eq!((own.input_tokens, own.output_tokens), (3_000, 200), "the reply tells of itself alone");
+    assert_eq!(outcome.record.usage.expect("known").breakdown, own.breakdown);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_failed_call_has_used_what_was_worked_on_and_nothing_that_was_refused() {
+    let error = |kind: &str| json!({"type": "error", "error": {"type": kind, "message": "no"}});
+    let estimated = |n: u32| (1..=n).map(|attempt| lost(attempt, 2, 0, true)).collect::<Value>();
+    let mut overloaded = events(&["nearly"]);
+    overloaded.truncate(3);
+    overloaded.push(format!("event: error\ndata: {}\n\n", error("overloaded_error")));
+    let nearly: Value = (1..=3).map(|attempt| lost(attempt, 3_000, 2, true)).collect();
+    for (reply, expected) in [
+        (Say::Silence, (Some((6, 0)), estimated(3))),
+        (Say::Cut, (Some((6, 0)), estimated(3))),
+        (stream(&overloaded), (Some((9_000, 6)), nearly)),
+        (stream(&[format!("data: {}\n\n", error("overloaded_error"))]), (None, Value::Null)),
+        (Say::HangUp, (None, Value::Null)),
+        (refusal(529, "", error("overloaded_error")), (None, Value::Null)),
+        (refusal(400, "", error("invalid_request_error")), (None, Value::Null)),
+    ] {
+        let what = format!("{reply:?}");
+        let (outcome, _server) = ask(vec![reply], Some(&Listener::new())).await;
+        assert!(outcome.result.is_err(), "{what}");
+        assert_eq!(used(&outcome.record), expected, "{what}");
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_cut_stream_is_a_failure_however_late_it_is_cut() {
     for count in 0..6 {
@@ -213,17 +266,26 @@ async fn infrastructure_is_tried_three_times_and_business_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_stream_that_stalls_ends_with_its_attempt() {
-    let mut stalled: Vec<(u64, String)> = events(&["one"]).into_iter().map(|event| (0, event)).collect();
-    stalled[3].0 = 10_000_000;
-    let (start, listener) = (Instant::now(), Listener::new());
-    let call = ask(vec![Say::Stream(stalled, true)], Some(&listener));
-    // The server serves one connection at a time, so only the first attempt gets so far.
-    let (outcome, _server) = call.await;
-    assert_eq!(failed(&outcome), (ErrorCategory::Transient, 3));
-    assert_eq!(listener.heard()[..2], ["1.1 one", "-1"]);
-    assert_eq!(listener.times()[1], 120_000);
-    assert_eq!(start.elapsed().as_millis(), 3 * 120_000 + 1_500);
+async fn a_stream_that_stalls_is_cut_and_asked_for_again() {
+    let stall = |at: usize| {
+        let mut stalled: Vec<(u64, String)> = events(&["one"]).into_iter().map(|event| (0, event)).collect();
+        stalled[at].0 = 10_000_000;
+        Say::Stream(stalled, true)
+    };
+    // After a piece, and after the head alone.
+    let told = ["1.1 one", "-1", "2.1 one", "-2", "3.1 one", "-3"];
+    for (at, heard) in [(3, &told[..]), (0, &told[..0])] {
+        let (start, listener) = (Instant::now(), Listener::new());
+        let (outcome, server) = ask(vec![stall(at)], Some(&listener)).await;
+        assert_eq!(failed(&outcome), (ErrorCategory::Transient, 3));
+        assert_eq!(listener.heard(), heard, "{at}");
+        assert_eq!(server.requests().len(), 3);
+        assert_eq!(start.elapsed().as_millis(), 3 * u128::from(SILENCE_MS) + 1_500);
+        let message = outcome.result.expect_err("no reply").message;
+        assert!(message.contains("nothing came for 90 s"), "{message}");
+    }
+    let (outcome, _server) = ask(vec![stall(3), stream(&events(&["whole"]))], Some(&Listener::new())).await;
+    assert_eq!(outcome.result.expect("a reply").text(), "whole");
 }
 
 #[tokio::test(start_paused = true)]
@@ -235,6 +297,48 @@ async fn a_dropped_call_is_cancelled_and_taken_back() {
     assert!(tokio::time::timeout(Duration::from_secs(5), call).await.is_err(), "cancelled");
     tokio::time::sleep(Duration::from_secs(300)).await;
     assert_eq!(listener.heard(), ["1.1 one", "-1"], "and nothing after it");
+    let dropped = listener.dropped.lock().expect("unpoisoned").clone();
+    let [record] = dropped.as_slice() else { panic!("once: {dropped:?}") };
+    assert_eq!(used(record), (Some((3_000, 1)), json!([lost(1, 3_000, 1, false)])));
+    assert_eq!((record.id.as_str(), record.cost), ("call-1", Some(3.01)));
+    let end = record.outcome.as_ref().expect("an end");
+    assert_eq!((end.ok, end.error_category, end.attempts), (false, None, 1));
+    assert_eq!(record.response_metadata["error"], "cancelled");
+}
+
+/// A call for its answer alone.
+struct Whole(Listener);
+
+impl DeltaSink for Whole {
+    fn delta(&self, attempt: u32, index: u64, delta: ChatDelta) {
+        self.0.delta(attempt, index, delta);
+    }
+
+    fn retract(&self, attempt: u32) {
+        self.0.retract(attempt);
+    }
+
+    fn wants_pieces(&self) -> bool {
+        false
+    }
+
+    fn dropped(&self, record: ProviderCallRecord) {
+        self.0.dropped(record);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_wants_no_pieces_gets_none_and_hears_of_the_end() {
+    let server = FakeServer::start(vec![Say::Silence]).await;
+    let (net, whole) = (Net::new(true).expect("a client"), Whole(Listener::new()));
+    let target = target(Vendor::Anthropic, &server);
+    let call = call();
+    let asked = chat(&net, &target, &call, Some(&whole));
+    assert!(tokio::time::timeout(Duration::from_secs(5), asked).await.is_err(), "cancelled");
+    let body: Value = serde_json::from_str(&server.requests()[0].body).expect("json");
+    assert_ne!(body["stream"], true);
+    let dropped = whole.0.dropped.lock().expect("unpoisoned").clone();
+    assert_eq!((dropped.len(), used(&dropped[0]).0, whole.0.heard().len()), (1, Some((2, 0)), 0));
 }
 
 #[tokio::test(start_paused = true)]

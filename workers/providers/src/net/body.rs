@@ -1,7 +1,10 @@
 //! Bodies with a maximum.
 
-use bytes::BytesMut;
-use futures::StreamExt;
+use std::time::Duration;
+
+use bytes::{Bytes, BytesMut};
+use domain::retry::SILENCE_MS;
+use futures::{Stream, StreamExt};
 use reqwest::Response;
 
 use super::classify;
@@ -37,6 +40,22 @@ pub async fn read(response: Response, max: usize, place: &str) -> Result<BytesMu
             format!("{place}: the answer has more than {max} bytes, which is too much"),
         )),
     }
+}
+
+/// The next piece of a stream; `None` at its end. Who says nothing for too long has gone, whatever its connection
+/// looks like.
+///
+/// # Errors
+/// When the stream breaks off.
+pub async fn next<S>(stream: &mut S, place: &str) -> Result<Option<Bytes>, CallError>
+where
+    S: Stream<Item = reqwest::Result<Bytes>> + Unpin,
+{
+    let Ok(piece) = tokio::time::timeout(Duration::from_millis(SILENCE_MS), stream.next()).await else {
+        let what = format!("{place}: the answer broke off (nothing came for {} s)", SILENCE_MS / 1_000);
+        return Err(CallError::new(Class::Cut, what));
+    };
+    piece.transpose().map_err(|error| as_cut(classify(error, place)))
 }
 
 /// Past the head of an answer, a broken connection is a broken answer.

@@ -2,7 +2,7 @@
 
 use domain::conversation::kept::LogPlace;
 use domain::failure::Failure;
-use domain::ports::{OperationRow, UnarchivedRow};
+use domain::ports::{OperationRow, TurnPlace, UnarchivedRow};
 use domain::spending::Spent;
 use schemas::conversation::{
     Conversation, ConversationStatus, LogKind, LogRecord, LogRow, Operation, OperationState, Participant, Turn,
@@ -88,6 +88,13 @@ pub(crate) fn spent(row: &impl Columns) -> Result<Spent, Failure> {
 
 pub(crate) fn turn(row: &impl Columns) -> Result<Turn, Failure> {
     json(row, "body")
+}
+
+/// A turn with its place among all that are active.
+pub(crate) fn placed_turn(row: &impl Columns) -> Result<(TurnPlace, Turn), Failure> {
+    let (namespace, conversation_id) = place(row)?;
+    let (created_at_ms, turn_id) = (row.int("created_at_ms")?, id(row, "turn_id")?);
+    Ok((TurnPlace { namespace, conversation_id, created_at_ms, turn_id }, turn(row)?))
 }
 
 pub(crate) fn operation(row: &impl Columns) -> Result<OperationRow, Failure> {

@@ -160,8 +160,9 @@ impl Book {
             forum
         });
         let opened_at_ms = forum.created_at_ms;
-        if let Some(participant) = talk::participant_of(&session.session_id, &session.agent_id, now_ms) {
-            aside.additions.joined.push(Joined { place, opened_at_ms, participant });
+        let added_by = session.added_by_turn_id.as_ref();
+        if let Some(participant) = talk::participant_of(&session.session_id, &session.agent_id, added_by, now_ms) {
+            aside.additions.joined.push(Joined { place, opened_at_ms, participant, at_creation: true });
         }
     }
 }

@@ -176,7 +176,7 @@ pub(super) async fn enter(
         let query = columns::bind(sqlx::query(sql::WRITE), now_ms, batch, book, columns::Agents::Known);
         query.execute(&mut *connection).await?;
     }
-    talk::write(connection, now_ms, &book.aside.additions).await
+    talk::write_and_announce(connection, now_ms, &book.aside.additions, &book.aside.forums).await
 }
 
 fn find(wanted: &Wanted<'_>) -> Statement {

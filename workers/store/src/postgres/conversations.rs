@@ -7,7 +7,8 @@ mod write;
 use async_trait::async_trait;
 use domain::failure::Failure;
 use domain::ports::{
-    ConversationChange, ConversationQuery, Conversations, Inserted, LogQuery, Look, LookQuery, Post, Posted, TurnQuery,
+    ConversationChange, ConversationQuery, Conversations, Inserted, LogQuery, Look, LookQuery, Post, Posted, TurnPlace,
+    TurnQuery,
 };
 use domain::spending::Spent;
 use schemas::conversation::{Conversation, LogKind, LogRecord, LogRow, Participant, Turn};
@@ -18,7 +19,7 @@ use super::PostgresStore;
 use super::pool::Statement;
 use super::rows::clean;
 use crate::columns::look::look as read_look;
-use crate::columns::talk::{conversation, log_row, participant, spent, turn};
+use crate::columns::talk::{conversation, log_row, participant, placed_turn, spent, turn};
 #[cfg(test)]
 pub(super) use sql::SQL;
 
@@ -85,8 +86,7 @@ impl Conversations for PostgresStore {
         id: &ConversationId,
         participant_id: &ParticipantId,
     ) -> Result<Option<Participant>, Failure> {
-        let query = || at(sql::LEAVE, namespace, id).bind(participant_id.as_str());
-        self.0.pool.write(query).await?.first().map(participant).transpose()
+        self.0.talking.run(&write::Leave { namespace, id, who: participant_id }).await
     }
 
     async fn post(&self, post: Post) -> Result<Posted, Failure> {
@@ -130,6 +130,16 @@ impl Conversations for PostgresStore {
         let ids: Vec<&str> = of.iter().map(|id| id.as_str()).collect();
         let query = sqlx::query(sql::OPEN_TURNS).bind(namespace.as_str()).bind(ids).bind(OPEN_TURNS_MAX as i64);
         self.0.pool.fetch_all(query).await?.iter().map(turn).collect()
+    }
+
+    async fn active_turns(&self, after: Option<&TurnPlace>, limit: usize) -> Result<Vec<(TurnPlace, Turn)>, Failure> {
+        let query = sqlx::query(sql::ACTIVE_TURNS)
+            .bind(after.map_or("", |place| place.namespace.as_str()))
+            .bind(after.map_or("", |place| place.conversation_id.as_str()))
+            .bind(after.map_or(i64::MIN, |place| place.created_at_ms))
+            .bind(after.map_or("", |place| place.turn_id.as_str()))
+            .bind(limit as i64);
+        self.0.pool.fetch_all(query).await?.iter().map(placed_turn).collect()
     }
 
     async fn spent(&self, namespace: &Namespace) -> Result<Spent, Failure> {

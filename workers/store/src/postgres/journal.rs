@@ -6,11 +6,11 @@ use async_trait::async_trait;
 use domain::effect::{EffectClass, EffectRow, EffectState};
 use domain::failure::Failure;
 use domain::ports::{Journal, JournalLag};
-use schemas::id::{SessionKey, Shard};
+use schemas::id::{Namespace, SessionId, SessionKey, Shard};
 use schemas::record::JournalRow;
 
 use super::PostgresStore;
-use super::rows::{age, bound, count, get, journal_row, name, shard};
+use super::rows::{age, bound, count, get, id, journal_row, name, shard};
 
 macro_rules! columns {
     () => {
@@ -33,6 +33,9 @@ const ENTRIES_BACK: &str = concat!(
             WHERE j.namespace = $1 AND j.session_id = $2 AND j.last_offset >= $3), $3)
     ORDER BY last_offset DESC, seq DESC LIMIT $4"
 );
+const HOLDING: &str = "
+    SELECT g.session_id FROM unnest($2::text[]) AS g (session_id)
+    WHERE EXISTS (SELECT FROM journal AS j WHERE j.namespace = $1 AND j.session_id = g.session_id)";
 /// The database counts the bytes, so that no more than was asked for travels.
 const ABOVE: &str = "
     SELECT shard, seq, namespace, session_id, committed_at_ms, body FROM (
@@ -66,6 +69,7 @@ pub(super) const SQL: &[(&str, &str)] = &[
     ("journal::latest", LATEST),
     ("journal::entries", ENTRIES),
     ("journal::entries_back", ENTRIES_BACK),
+    ("journal::holding", HOLDING),
     ("journal::above", ABOVE),
     ("journal::lag", LAG),
     ("journal::mark_archived", MARK_ARCHIVED),
@@ -91,6 +95,12 @@ impl Journal for PostgresStore {
         limit: usize,
     ) -> Result<Vec<JournalRow>, Failure> {
         self.of_session(ENTRIES_BACK, key, before_offset, limit).await
+    }
+
+    async fn holding(&self, namespace: &Namespace, sessions: &[SessionId]) -> Result<Vec<SessionId>, Failure> {
+        let ids: Vec<&str> = sessions.iter().map(SessionId::as_str).collect();
+        let query = sqlx::query(HOLDING).bind(namespace.as_str()).bind(ids);
+        self.0.pool.fetch_all(query).await?.iter().map(|row| id(row, "session_id")).collect()
     }
 
     async fn above(&self, shard: Shard, after: u64, limit: usize, bytes: usize) -> Result<Vec<JournalRow>, Failure> {

@@ -2,7 +2,7 @@
 //! and goes no more than a line now and then (`domain::outage`).
 
 use std::fmt::Display;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use domain::outage::Outage;
@@ -15,11 +15,14 @@ pub(super) struct Link {
     outage: Mutex<Outage>,
     /// Whether an answer may be worth a line.
     may_tell: AtomicBool,
+    /// How often it could not be reached, or a connection turned out to be broken.
+    losses: AtomicU64,
 }
 
 impl Link {
     pub(super) fn new(place: String) -> Self {
-        Self { place, begun: Instant::now(), outage: Mutex::default(), may_tell: AtomicBool::new(false) }
+        let (may_tell, losses) = (AtomicBool::new(false), AtomicU64::new(0));
+        Self { place, begun: Instant::now(), outage: Mutex::default(), may_tell, losses }
     }
 
     pub(super) fn is_up(&self) {
@@ -31,7 +34,18 @@ impl Link {
         }
     }
 
+    /// Grows with each loss: a connection that has seen fewer may have broken meanwhile.
+    pub(super) fn losses(&self) -> u64 {
+        self.losses.load(Ordering::Relaxed)
+    }
+
+    /// A connection was lost, which says nothing yet of the database.
+    pub(super) fn broke(&self) {
+        self.losses.fetch_add(1, Ordering::Relaxed);
+    }
+
     pub(super) fn is_down(&self, error: &dyn Display) {
+        self.broke();
         if let Some(left_out) = self.see(true) {
             tracing::warn!(database = %self.place, %error, left_out, "the database cannot be reached; trying on");
         }

@@ -38,6 +38,7 @@ pub(crate) const MIGRATIONS: Migrations = Migrations(&[
     (9, "transcript_archive", include_str!("../../../../migrations/postgres/0009_transcript_archive.sql")),
     (10, "lost_starts", include_str!("../../../../migrations/postgres/0010_lost_starts.sql")),
     (11, "agent_deadlines", include_str!("../../../../migrations/postgres/0011_agent_deadlines.sql")),
+    (12, "light_records", include_str!("../../../../migrations/postgres/0012_light_records.sql")),
 ]);
 
 const SELECT_VERSION: &str = "

@@ -54,6 +54,13 @@ const AGAIN: &str = concat!(
     WHERE namespace = $1 AND operation_id = $2 AND state IN ('pending', 'running')
         AND ($3::text IS NULL OR claimed_by = $3)"
 );
+const BACK: &str = concat!(
+    "UPDATE operations SET state = 'pending', due_at_ms = ",
+    moment!(),
+    " + $4::int8, until_ms = NULL, claimed_by = NULL, error = $5, attempt = greatest(attempt - 1, 0)
+    WHERE namespace = $1 AND operation_id = $2 AND state = 'running'
+        AND ($3::text IS NULL OR claimed_by = $3)"
+);
 const RELEASE: &str = concat!(
     "UPDATE operations SET due_at_ms = ",
     moment!(),
@@ -114,6 +121,7 @@ pub(super) const SQL: &[(&str, &str)] = &[
     ("operations::one", ONE),
     ("operations::claim", CLAIM),
     ("operations::again", AGAIN),
+    ("operations::back", BACK),
     ("operations::release", RELEASE),
     ("operations::extend", EXTEND),
     ("operations::expired", EXPIRED),
@@ -157,6 +165,12 @@ impl Operations for PostgresStore {
                     let again = at(AGAIN, namespace, id).bind(&claimant).bind(span(after_ms));
                     again.bind(&error).bind(i64::from(lost))
                 };
+                let scheduled = self.0.pool.execute(query).await? > 0;
+                Ok(if scheduled { Ending::Scheduled } else { Ending::NotOpen })
+            }
+            Ended::Back { after_ms, error } => {
+                let (claimant, error) = (claimant.map(|text| clean(text).into_owned()), clean(&error).into_owned());
+                let query = || at(BACK, namespace, id).bind(&claimant).bind(span(after_ms)).bind(&error);
                 let scheduled = self.0.pool.execute(query).await? > 0;
                 Ok(if scheduled { Ending::Scheduled } else { Ending::NotOpen })
             }

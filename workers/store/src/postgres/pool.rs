@@ -32,7 +32,7 @@ const IDLE_MAX: Duration = Duration::from_secs(120);
 /// One that answered more recently is taken to be well.
 const TRUSTED: Duration = Duration::from_secs(1);
 /// Bound on asking one whether it is.
-const PING_MAX: Duration = Duration::from_secs(1);
+pub(super) const PING_MAX: Duration = Duration::from_secs(1);
 /// The same, of one that lasts: others see that it is closed, so a short stall must not close it.
 const LASTING_PING_MAX: Duration = Duration::from_secs(2);
 /// How often a statement that met another one is tried.
@@ -149,8 +149,16 @@ impl Pool {
     async fn well<'s>(&self, slot: &'s mut Option<Pooled>) -> Result<&'s mut Pooled, Failure> {
         let patience = if self.lasts { LASTING_PING_MAX } else { PING_MAX };
         let is_well = match slot {
-            Some(pooled) => !self.is_old(pooled) && pooled.is_well(patience).await,
-            None => false,
+            Some(pooled) if !self.is_old(pooled) => {
+                // With an answer under way that nobody waits for, it tells nothing of others.
+                let was_quiet = pooled.is_quiet;
+                let is_well = pooled.is_well(patience).await;
+                if was_quiet && !is_well {
+                    self.link.broke();
+                }
+                is_well
+            }
+            Some(_) | None => false,
         };
         if !is_well {
             *slot = None;

@@ -9,7 +9,7 @@ use std::collections::{HashMap, HashSet};
 use domain::commit::Commit;
 use domain::failure::Failure;
 use schemas::conversation::{Conversation, OperationState};
-use schemas::id::{Namespace, OperationId, SessionKey};
+use schemas::id::{Namespace, OperationId, ParticipantId, SessionKey};
 use schemas::session::SessionSpec;
 use sqlx::PgConnection;
 
@@ -18,7 +18,7 @@ use super::rows::{clean, get, id, json, key, name};
 use super::writer::Trouble;
 use crate::columns::talk::{forum, place};
 use crate::judge::Work;
-use crate::talking::{Additions, Forum, Place, Said, Words};
+use crate::talking::{Additions, Forum, Joined, Place, Said, Words, announced, announcement};
 #[cfg(test)]
 pub(super) use sql::SQL;
 
@@ -127,18 +127,52 @@ pub(super) async fn write(
     now_ms: i64,
     additions: &Additions<'_>,
 ) -> Result<(), Trouble> {
+    write_openings(connection, additions).await?;
+    if additions.says() {
+        columns::said(sqlx::query(sql::SAY), now_ms, additions).execute(&mut *connection).await?;
+    }
+    write_operations(connection, additions).await
+}
+
+/// Writes additions that say nothing, and tells the logs who has joined. `forums`: what they add to, locked.
+pub(super) async fn write_and_announce(
+    connection: &mut PgConnection,
+    now_ms: i64,
+    additions: &Additions<'_>,
+    forums: &HashMap<Place, Forum>,
+) -> Result<(), Trouble> {
+    let joined = write_openings(connection, additions).await?;
+    write_operations(connection, additions).await?;
+    let records = announced(joined, forums);
+    if !records.is_empty() {
+        let additions = announcement(&records, forums);
+        columns::said(sqlx::query(sql::SAY), now_ms, &additions).execute(connection).await?;
+    }
+    Ok(())
+}
+
+/// Conversations, and who takes part: before anything is said there. Gives those who did not before.
+async fn write_openings<'a>(
+    connection: &mut PgConnection,
+    additions: &'a Additions<'_>,
+) -> Result<Vec<&'a Joined>, Trouble> {
     if !additions.opened.is_empty() {
         columns::opened(sqlx::query(sql::OPEN), additions).execute(&mut *connection).await?;
         for (namespace, conversation) in &additions.opened {
             tag(connection, namespace, conversation).await?;
         }
     }
-    if !additions.joined.is_empty() {
-        columns::joined(sqlx::query(sql::JOIN), additions).execute(&mut *connection).await?;
+    if additions.joined.is_empty() {
+        return Ok(Vec::new());
     }
-    if additions.says() {
-        columns::said(sqlx::query(sql::SAY), now_ms, additions).execute(&mut *connection).await?;
-    }
+    let rows = columns::joined(sqlx::query(sql::JOIN), additions).fetch_all(connection).await?;
+    let seat = |row| Ok((place(row)?, id::<ParticipantId>(row, "participant_id")?));
+    let seated: HashSet<(Place, ParticipantId)> = rows.iter().map(seat).collect::<Result<_, Failure>>()?;
+    let is_new = |one: &&Joined| seated.contains(&(one.place.clone(), one.participant.participant_id.clone()));
+    Ok(additions.joined.iter().filter(is_new).collect())
+}
+
+async fn write_operations(connection: &mut PgConnection, additions: &Additions<'_>) -> Result<(), Trouble> {
     if !additions.operations.is_empty() {
         columns::operations(sqlx::query(sql::PUT_OPERATIONS), additions).execute(&mut *connection).await?;
     }

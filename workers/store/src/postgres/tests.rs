@@ -16,6 +16,7 @@ mod batches;
 mod collisions;
 mod openings;
 mod outages;
+mod room;
 mod statements;
 mod tls;
 

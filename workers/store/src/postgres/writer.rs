@@ -1,6 +1,7 @@
 //! A connection that transactions have to themselves. A unit of work takes it out of its slot and
 //! brings it back when it went well; after any error, and when it is dropped half way, the connection
 //! goes and the database rolls back, so no later caller can meet a transaction that is not its own.
+//! One that was idle while other connections broke is asked first whether it is well.
 
 use std::sync::Arc;
 
@@ -12,6 +13,7 @@ use tokio::sync::{Mutex, MutexGuard};
 use super::connect::{UNIT_MAX, connect};
 use super::failure::{commit_failure, failure, is_collision, is_duplicate, is_lost};
 use super::link::Link;
+use super::pool::PING_MAX;
 
 /// How often a transaction that met another one is tried.
 const TRIES_MAX: usize = 5;
@@ -19,7 +21,8 @@ const TRIES_MAX: usize = 5;
 enum Slot {
     /// Until the first use, and after an error.
     Empty,
-    Ready(Box<PgConnection>),
+    /// With the losses that the link had seen before it was used last.
+    Ready(Box<PgConnection>, u64),
     Closed,
 }
 
@@ -88,6 +91,7 @@ pub(super) async fn commit(connection: &mut PgConnection) -> Result<(), Trouble>
 struct Lent<'w> {
     slot: MutexGuard<'w, Slot>,
     connection: Box<PgConnection>,
+    losses: u64,
 }
 
 impl Writer {
@@ -97,21 +101,24 @@ impl Writer {
 
     async fn lend(&self) -> Result<Lent<'_>, Failure> {
         let mut slot = self.slot.lock().await;
-        let connection = match std::mem::replace(&mut *slot, Slot::Empty) {
-            Slot::Ready(connection) => connection,
-            Slot::Empty => match connect(&self.options).await {
-                Ok(connection) => Box::new(connection),
-                Err(error) => {
-                    self.link.is_down(&error);
-                    return Err(failure(error));
-                }
-            },
+        let losses = self.link.losses();
+        let known = match std::mem::replace(&mut *slot, Slot::Empty) {
+            Slot::Ready(connection, seen) if seen == losses => Some(connection),
+            Slot::Ready(connection, _) => answering(connection).await,
+            Slot::Empty => None,
             Slot::Closed => {
                 *slot = Slot::Closed;
                 return Err(Failure::unavailable("the store is closed"));
             }
         };
-        Ok(Lent { slot, connection })
+        let connection = match known {
+            Some(connection) => connection,
+            None => Box::new(connect(&self.options).await.map_err(|error| {
+                self.link.is_down(&error);
+                failure(error)
+            })?),
+        };
+        Ok(Lent { slot, connection, losses })
     }
 
     /// Runs a unit of work to its end, again if it only met another one. The caller must not be
@@ -126,7 +133,7 @@ impl Writer {
             let trouble = match tokio::time::timeout(UNIT_MAX, unit.run(&mut lent.connection)).await {
                 Ok(Ok(value)) => {
                     self.link.is_up();
-                    *lent.slot = Slot::Ready(lent.connection);
+                    *lent.slot = Slot::Ready(lent.connection, lent.losses);
                     return Ok(value);
                 }
                 Ok(Err(trouble)) => trouble,
@@ -149,12 +156,18 @@ impl Writer {
 
     pub(super) async fn close(&self) {
         let mut slot = self.slot.lock().await;
-        if let Slot::Ready(connection) = std::mem::replace(&mut *slot, Slot::Closed)
+        if let Slot::Ready(connection, _) = std::mem::replace(&mut *slot, Slot::Closed)
             && let Err(error) = connection.close().await
         {
             tracing::debug!(%error, "a connection did not close cleanly");
         }
     }
+}
+
+/// The connection, if it still works: it was idle while others broke.
+async fn answering(mut connection: Box<PgConnection>) -> Option<Box<PgConnection>> {
+    let answer = tokio::time::timeout(PING_MAX, connection.ping()).await;
+    answer.is_ok_and(|answer| answer.is_ok()).then_some(connection)
 }
 
 /// Work on a connection that can be done again from its start.

@@ -67,14 +67,24 @@ pub(crate) async fn search(
             _ => break,
         }
     }
+    found(corpus, owner, search, floor.is_some()).await
+}
+
+/// Reads the memories that a search is to show, once it has seen all rows.
+pub(crate) async fn found(
+    corpus: &impl Corpus,
+    owner: &MemoryOwner,
+    search: Search<'_>,
+    incomplete: bool,
+) -> Result<MemoryHits, Failure> {
     let ranked = search.finish();
     if ranked.is_empty() {
-        return Ok(MemoryHits { hits: Vec::new(), incomplete: floor.is_some() });
+        return Ok(MemoryHits { hits: Vec::new(), incomplete });
     }
     let ids: Vec<&str> = ranked.iter().map(|ranked| ranked.id.as_str()).collect();
     let rows = corpus.some(owner, &ids).await?;
     let memories = rows.iter().map(|row| memory(owner, row)).collect::<Result<_, Failure>>()?;
-    Ok(MemoryHits { hits: hits(ranked, memories), incomplete: floor.is_some() })
+    Ok(MemoryHits { hits: hits(ranked, memories), incomplete })
 }
 
 fn see(search: &mut Search<'_>, row: &impl Columns) -> Result<(), Failure> {

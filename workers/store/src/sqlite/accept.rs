@@ -116,7 +116,7 @@ pub(super) async fn enter(
     book: &Book,
 ) -> Result<(), Failure> {
     write(sql::WRITE, now_ms, batch, book).execute(&mut *connection).await.map_err(failure)?;
-    talk::write(connection, now_ms, &book.aside.additions).await
+    talk::write_and_announce(connection, now_ms, &book.aside.additions, &book.aside.forums).await
 }
 
 pub(super) fn judge(book: &mut Book, now_ms: i64, shards: u16, batch: &[&NewAction]) -> Vec<Verdict> {

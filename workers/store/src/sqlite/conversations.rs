@@ -7,7 +7,8 @@ mod write;
 use async_trait::async_trait;
 use domain::failure::Failure;
 use domain::ports::{
-    ConversationChange, ConversationQuery, Conversations, Inserted, LogQuery, Look, LookQuery, Post, Posted, TurnQuery,
+    ConversationChange, ConversationQuery, Conversations, Inserted, LogQuery, Look, LookQuery, Post, Posted, TurnPlace,
+    TurnQuery,
 };
 use domain::spending::Spent;
 use futures::TryStreamExt;
@@ -22,7 +23,7 @@ use super::failure::failure;
 use super::rows::get;
 use super::writer::Statement;
 use crate::columns::look::look as read_look;
-use crate::columns::talk::{conversation, log_row, participant, spent, turn};
+use crate::columns::talk::{conversation, log_row, participant, placed_turn, spent, turn};
 #[cfg(test)]
 pub(super) use look::SQL as LOOK_SQL;
 #[cfg(test)]
@@ -104,12 +105,9 @@ impl Conversations for SqliteStore {
         id: &ConversationId,
         participant_id: &ParticipantId,
     ) -> Result<Option<Participant>, Failure> {
-        let query = sqlx::query(sql::LEAVE)
-            .bind(namespace.to_string())
-            .bind(id.to_string())
-            .bind(participant_id.to_string())
-            .bind(self.0.clock.now_ms());
-        self.0.writer.fetch(query).await?.first().map(participant).transpose()
+        let mut tx = self.0.writer.begin().await?;
+        let result = write::leave(tx.connection(), self.0.clock.now_ms(), (namespace, id), participant_id).await;
+        tx.finish(result).await
     }
 
     async fn post(&self, post: Post) -> Result<Posted, Failure> {
@@ -171,6 +169,16 @@ impl Conversations for SqliteStore {
         let ids = serde_json::json!(of).to_string();
         let query = sqlx::query(sql::OPEN_TURNS).bind(namespace.as_str()).bind(ids).bind(OPEN_TURNS_MAX as i64);
         query.fetch_all(&mut *self.0.readers.lend().await?).await.map_err(failure)?.iter().map(turn).collect()
+    }
+
+    async fn active_turns(&self, after: Option<&TurnPlace>, limit: usize) -> Result<Vec<(TurnPlace, Turn)>, Failure> {
+        let query = sqlx::query(sql::ACTIVE_TURNS)
+            .bind(after.map_or("", |place| place.namespace.as_str()))
+            .bind(after.map_or("", |place| place.conversation_id.as_str()))
+            .bind(after.map_or(i64::MIN, |place| place.created_at_ms))
+            .bind(after.map_or("", |place| place.turn_id.as_str()))
+            .bind(limit as i64);
+        query.fetch_all(&mut *self.0.readers.lend().await?).await.map_err(failure)?.iter().map(placed_turn).collect()
     }
 
     async fn spent(&self, namespace: &Namespace) -> Result<Spent, Failure> {

@@ -5,8 +5,10 @@ use std::fs::File;
 use std::io::{ErrorKind, Read};
 use std::path::{Path, PathBuf};
 
-/// "Step" in ASCII: marks our files.
+/// "Step" in ASCII: marks the files of fleets.
 pub(super) const APPLICATION_ID: i64 = 0x5374_6570;
+/// "Conv": marks those of the library.
+pub(super) const LIBRARY_ID: i64 = 0x436F_6E76;
 
 const MAGIC: &[u8; 16] = b"SQLite format 3\0";
 /// The file header and the header of the first page.
@@ -27,8 +29,8 @@ pub(super) enum Kind {
     NotADatabase,
 }
 
-/// Reads the first bytes and writes nothing.
-pub(super) fn look(path: &Path) -> std::io::Result<Kind> {
+/// Reads the first bytes and writes nothing. Files with the mark `ours` are ours.
+pub(super) fn look(path: &Path, ours: i64) -> std::io::Result<Kind> {
     let file = match File::open(path) {
         Ok(file) => file,
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Kind::Missing),
@@ -45,7 +47,7 @@ pub(super) fn look(path: &Path) -> std::io::Result<Kind> {
     let id = number(&head[APPLICATION_ID_AT..APPLICATION_ID_AT + 4]);
     let no_tables = head[PAGE_TYPE_AT] == LEAF_TABLE && number(&head[CELLS_AT..CELLS_AT + 2]) == 0;
     Ok(match id {
-        APPLICATION_ID => Kind::Ours,
+        id if id == ours => Kind::Ours,
         // We set our id before anything can be in a log, so a log beside a blank file is foreign.
         0 if no_tables && !has_log(path) => Kind::Blank,
         other => Kind::Foreign(other),

@@ -5,12 +5,13 @@ use domain::effect::{EffectClass, EffectRow, EffectState};
 use domain::failure::Failure;
 use domain::ports::{Journal, JournalLag};
 use futures::TryStreamExt;
-use schemas::id::{SessionKey, Shard};
+use schemas::id::{Namespace, SessionId, SessionKey, Shard};
+use schemas::json::Json;
 use schemas::record::JournalRow;
 
 use super::SqliteStore;
 use super::failure::failure;
-use super::rows::{count, get, journal_row, name, shard};
+use super::rows::{count, get, id, journal_row, name, shard};
 
 macro_rules! columns {
     () => {
@@ -37,6 +38,11 @@ const ENTRIES_BACK: &str = concat!(
             WHERE j.namespace = ?1 AND j.session_id = ?2 AND j.last_offset >= ?3), ?3)
     ORDER BY last_offset DESC, seq DESC LIMIT ?4"
 );
+const HOLDING: &str = "
+    SELECT j.value AS session_id FROM json_each(?2) AS j
+    WHERE EXISTS (
+        SELECT 1 FROM journal AS e INDEXED BY journal_of_session
+        WHERE e.namespace = ?1 AND e.session_id = j.value)";
 const ABOVE: &str = concat!(columns!(), "WHERE shard = ?1 AND seq > ?2 ORDER BY seq LIMIT ?3");
 const LAG: &str = "SELECT shard, seq, archived_seq FROM shards ORDER BY shard";
 /// Neither backwards nor beyond what there is.
@@ -56,6 +62,7 @@ pub(super) const SQL: &[(&str, &str)] = &[
     ("journal::latest", LATEST),
     ("journal::entries", ENTRIES),
     ("journal::entries_back", ENTRIES_BACK),
+    ("journal::holding", HOLDING),
     ("journal::above", ABOVE),
     ("journal::lag", LAG),
     ("journal::mark_archived", MARK_ARCHIVED),
@@ -86,6 +93,16 @@ impl Journal for SqliteStore {
         limit: usize,
     ) -> Result<Vec<JournalRow>, Failure> {
         self.of_session(ENTRIES_BACK, key, before_offset, limit).await
+    }
+
+    async fn holding(&self, namespace: &Namespace, sessions: &[SessionId]) -> Result<Vec<SessionId>, Failure> {
+        let rows = sqlx::query(HOLDING)
+            .bind(namespace.as_str())
+            .bind(Json::of(sessions).as_str().to_owned())
+            .fetch_all(&mut *self.0.readers.lend().await?)
+            .await
+            .map_err(failure)?;
+        rows.iter().map(|row| id(row, "session_id")).collect()
     }
 
     async fn above(&self, shard: Shard, after: u64, limit: usize, bytes: usize) -> Result<Vec<JournalRow>, Failure> {

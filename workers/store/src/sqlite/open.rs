@@ -51,6 +51,7 @@ pub(crate) const MIGRATIONS: Migrations = Migrations(&[
     (9, "transcript_archive", include_str!("../../../../migrations/sqlite/0009_transcript_archive.sql")),
     (10, "lost_starts", include_str!("../../../../migrations/sqlite/0010_lost_starts.sql")),
     (11, "agent_deadlines", include_str!("../../../../migrations/sqlite/0011_agent_deadlines.sql")),
+    (12, "light_records", include_str!("../../../../migrations/sqlite/0012_light_records.sql")),
 ]);
 
 const SELECT_VERSION: &str = "SELECT sqlite_version()";
@@ -84,7 +85,7 @@ impl SqliteStore {
         if let Some(wanted) = options.shards.filter(|shards| !(1..=SHARDS_MAX).contains(shards)) {
             return Err(OpenError::BadShardCount { wanted });
         }
-        let known = look(path, options.create)?;
+        let known = look(path, options.create, APPLICATION_ID)?;
         let mut connection = connect(path, known).await.map_err(|error| open_error(path, error))?;
         let prepared = prepare(path, &mut connection, &options, known).await;
         let shards = match prepared {
@@ -115,9 +116,9 @@ impl SqliteStore {
 }
 
 /// What the file is, before it is opened. `Ours` or `Blank`, or the reason to stop.
-fn look(path: &Path, create: bool) -> Result<Kind, OpenError> {
+pub(super) fn look(path: &Path, create: bool, application_id: i64) -> Result<Kind, OpenError> {
     let path = path.to_owned();
-    match header::look(&path) {
+    match header::look(&path, application_id) {
         Ok(Kind::Missing) if !create => Err(OpenError::Missing { path }),
         Ok(Kind::Missing) => Ok(Kind::Blank),
         Ok(Kind::NotADatabase) => Err(OpenError::NotADatabase { path }),
@@ -127,7 +128,7 @@ fn look(path: &Path, create: bool) -> Result<Kind, OpenError> {
     }
 }
 
-fn connection_options(path: &Path) -> SqliteConnectOptions {
+pub(super) fn connection_options(path: &Path) -> SqliteConnectOptions {
     SqliteConnectOptions::new()
         .filename(path)
         .foreign_keys(true)
@@ -146,16 +147,21 @@ fn writer_options(path: &Path) -> SqliteConnectOptions {
         .pragma("journal_size_limit", LOG_BYTES_KEPT)
 }
 
-/// The writing connection. A blank file gets our mark first, in a transaction of its own and
-/// before the log exists, so that no crash leaves a file that could be anybody's.
+/// Gives a blank file its mark, in a transaction of its own and before the log exists, so that no crash
+/// leaves a file that could be anybody's.
+pub(super) async fn mark(path: &Path, application_id: i64) -> Result<(), sqlx::Error> {
+    let first = connection_options(path)
+        .create_if_missing(true)
+        .page_size(PAGE_BYTES)
+        .journal_mode(SqliteJournalMode::Delete)
+        .pragma("application_id", application_id.to_string());
+    SqliteConnection::connect_with(&first).await?.close().await
+}
+
+/// The writing connection.
 async fn connect(path: &Path, known: Kind) -> Result<SqliteConnection, sqlx::Error> {
     if known == Kind::Blank {
-        let first = connection_options(path)
-            .create_if_missing(true)
-            .page_size(PAGE_BYTES)
-            .journal_mode(SqliteJournalMode::Delete)
-            .pragma("application_id", APPLICATION_ID.to_string());
-        SqliteConnection::connect_with(&first).await?.close().await?;
+        mark(path, APPLICATION_ID).await?;
     }
     // Only without a log does SQLite note in the file's header that it has one: it takes a log that
     // is there for a switch already made, and other programs would read the file as if it had none.
@@ -176,26 +182,12 @@ async fn prepare(
     known: Kind,
 ) -> Result<u16, OpenError> {
     let fail = |error| open_error(path, error);
-    let version: String = sqlx::query_scalar(SELECT_VERSION).fetch_one(&mut *connection).await.map_err(fail)?;
-    if parse_version(&version) < Some(SQLITE_MIN) {
-        return Err(OpenError::OldSqlite { found: version });
-    }
-    if known == Kind::Ours {
-        check_pages(path, connection).await?;
-    }
+    let applied = checked(path, connection, known, &MIGRATIONS).await?;
     let found = stored_shards(connection).await.map_err(fail)?;
     if let (Some(found), Some(wanted)) = (found, options.shards)
         && found != wanted
     {
         return Err(OpenError::ShardCount { place: path.display().to_string(), found, wanted });
-    }
-    let applied = applied_version(connection).await.map_err(fail)?;
-    if applied > MIGRATIONS.newest() {
-        return Err(OpenError::NewerSchema {
-            place: path.display().to_string(),
-            found: applied,
-            known: MIGRATIONS.newest(),
-        });
     }
     let place = path.display().to_string();
     if !options.create && applied < MIGRATIONS.newest() {
@@ -213,6 +205,32 @@ async fn prepare(
     sqlx::query(INSERT_SHARDS).bind(i64::from(shards)).execute(&mut *connection).await.map_err(fail)?;
     sqlx::query(FORGET_WORKERS).bind(WORKER_FORGOTTEN_MS).execute(&mut *connection).await.map_err(fail)?;
     Ok(shards)
+}
+
+/// Checks SQLite itself, the pages of a file that was ours before, and that its schema is not of a
+/// newer release; returns the version of the schema.
+pub(super) async fn checked(
+    path: &Path,
+    connection: &mut SqliteConnection,
+    known: Kind,
+    migrations: &Migrations,
+) -> Result<i64, OpenError> {
+    let fail = |error| open_error(path, error);
+    let version: String = sqlx::query_scalar(SELECT_VERSION).fetch_one(&mut *connection).await.map_err(fail)?;
+    if parse_version(&version) < Some(SQLITE_MIN) {
+        return Err(OpenError::OldSqlite { found: version });
+    }
+    if known == Kind::Ours {
+        check_pages(path, connection).await?;
+    }
+    let applied = applied_version(connection).await.map_err(fail)?;
+    match migrations.newer(applied) {
+        Some(found) => {
+            let place = path.display().to_string();
+            Err(OpenError::NewerSchema { place, found, known: migrations.newest() })
+        }
+        None => Ok(applied),
+    }
 }
 
 async fn check_pages(path: &Path, connection: &mut SqliteConnection) -> Result<(), OpenError> {
@@ -254,7 +272,7 @@ fn parse_version(text: &str) -> Option<(u32, u32, u32)> {
     Some((parts.next()?.ok()?, parts.next()?.ok()?, parts.next()?.ok()?))
 }
 
-fn open_error(path: &Path, error: sqlx::Error) -> OpenError {
+pub(super) fn open_error(path: &Path, error: sqlx::Error) -> OpenError {
     let path = path.to_owned();
     let detail = error.as_database_error().map_or_else(|| error.to_string(), |error| error.message().to_owned());
     match code(&error) {

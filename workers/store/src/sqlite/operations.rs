@@ -41,6 +41,10 @@ const AGAIN: &str = "
     UPDATE operations SET state = 'pending', due_at_ms = ?4, until_ms = NULL, claimed_by = NULL, error = ?5,
         lost = lost + ?6
     WHERE namespace = ?1 AND operation_id = ?2 AND state IN ('pending', 'running') AND (?3 IS NULL OR claimed_by = ?3)";
+const BACK: &str = "
+    UPDATE operations SET state = 'pending', due_at_ms = ?4, until_ms = NULL, claimed_by = NULL, error = ?5,
+        attempt = max(attempt - 1, 0)
+    WHERE namespace = ?1 AND operation_id = ?2 AND state = 'running' AND (?3 IS NULL OR claimed_by = ?3)";
 const RELEASE: &str = "
     UPDATE operations SET due_at_ms = ?2, until_ms = NULL, claimed_by = NULL
     WHERE kind = 'task' AND state IN ('pending', 'running') AND pool = ?1 AND state = 'running'";
@@ -99,6 +103,7 @@ pub(super) const SQL: &[(&str, &str)] = &[
     ("operations::due", DUE),
     ("operations::claim", CLAIM),
     ("operations::again", AGAIN),
+    ("operations::back", BACK),
     ("operations::release", RELEASE),
     ("operations::extend", EXTEND),
     ("operations::expired", EXPIRED),
@@ -141,6 +146,11 @@ impl Operations for SqliteStore {
             Ended::Again { after_ms, error, lost } => {
                 let query = at(AGAIN, namespace, id).bind(claimant.map(str::to_owned)).bind(later(now_ms, after_ms));
                 let scheduled = self.0.writer.execute(query.bind(error).bind(i64::from(lost))).await? > 0;
+                Ok(if scheduled { Ending::Scheduled } else { Ending::NotOpen })
+            }
+            Ended::Back { after_ms, error } => {
+                let query = at(BACK, namespace, id).bind(claimant.map(str::to_owned)).bind(later(now_ms, after_ms));
+                let scheduled = self.0.writer.execute(query.bind(error)).await? > 0;
                 Ok(if scheduled { Ending::Scheduled } else { Ending::NotOpen })
             }
             Ended::Settled { state, action } => {

@@ -7,7 +7,7 @@ use std::collections::{HashMap, HashSet};
 
 use domain::failure::Failure;
 use schemas::conversation::{Conversation, OperationState};
-use schemas::id::{Namespace, OperationId, SessionKey};
+use schemas::id::{Namespace, OperationId, ParticipantId, SessionKey};
 use schemas::limits::SPENT_OF_SHARD_MAX;
 use schemas::session::SessionSpec;
 use sqlx::SqliteConnection;
@@ -19,7 +19,7 @@ use super::rows::{get, id, json, key, name};
 use super::writer::Statement;
 use crate::columns::talk::{forum, place};
 use crate::judge::Work;
-use crate::talking::{Additions, Forum, Place, Words};
+use crate::talking::{Additions, Forum, Joined, Place, Words, announced, announcement};
 #[cfg(test)]
 pub(super) use sql::SQL;
 pub(super) use sql::{find_forums, find_records, insert_log, move_ends, put_turns, say as say_script, spend};
@@ -152,14 +152,39 @@ pub(super) async fn write(
     write_operations(connection, additions).await
 }
 
-/// Conversations, and who takes part: before anything is said there.
-pub(super) async fn write_openings(
+/// Writes additions that say nothing, and tells the logs who has joined. `forums`: what they add to.
+pub(super) async fn write_and_announce(
     connection: &mut SqliteConnection,
+    now_ms: i64,
     additions: &Additions<'_>,
+    forums: &HashMap<Place, Forum>,
 ) -> Result<(), Failure> {
+    let joined = write_openings(connection, additions).await?;
+    write_operations(connection, additions).await?;
+    let records = announced(joined, forums);
+    if records.is_empty() {
+        return Ok(());
+    }
+    let say = say(sqlx::query(sql::SAY), now_ms, &announcement(&records, forums));
+    say.execute(connection).await.map(drop).map_err(failure)
+}
+
+/// Conversations, and who takes part: before anything is said there. Gives those who did not before.
+pub(super) async fn write_openings<'a>(
+    connection: &mut SqliteConnection,
+    additions: &'a Additions<'_>,
+) -> Result<Vec<&'a Joined>, Failure> {
     put(connection, sql::OPEN, packs::opened(additions)).await?;
     put(connection, sql::TAG, packs::tags(additions)).await?;
-    put(connection, sql::JOIN, packs::joined(additions)).await
+    if additions.joined.is_empty() {
+        return Ok(Vec::new());
+    }
+    let (rows, texts) = packs::joined(additions).into_parts();
+    let rows = find(connection, sqlx::query(sql::JOIN).bind(rows).bind(texts)).await?;
+    let seat = |row| Ok((place(row)?, id::<ParticipantId>(row, "participant_id")?));
+    let seated: HashSet<(Place, ParticipantId)> = rows.iter().map(seat).collect::<Result<_, Failure>>()?;
+    let is_new = |one: &&Joined| seated.contains(&(one.place.clone(), one.participant.participant_id.clone()));
+    Ok(additions.joined.iter().filter(is_new).collect())
 }
 
 pub(super) async fn write_operations(

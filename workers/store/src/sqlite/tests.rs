@@ -12,6 +12,7 @@ use super::{OpenError, OpenOptions, SqliteStore};
 
 mod batches;
 mod full;
+mod library;
 mod memories;
 mod openings;
 mod statements;

@@ -129,6 +129,7 @@ async fn commit_durably(context: Arc<ShardContext>, commit: Commit) -> Flow {
             Ok(results) => match results.into_iter().next() {
                 Some(CommitResult::Done { follow_ups, .. }) => {
                     metrics::histogram!(metric::COMMIT_SECONDS).record(started.elapsed().as_secs_f64());
+                    context.shared.stall.clear();
                     count_done(&commit);
                     note_applied(&context, begun, &commit);
                     let_out(&context, &commit, &follow_ups).await;
@@ -145,7 +146,9 @@ async fn commit_durably(context: Arc<ShardContext>, commit: Commit) -> Flow {
             Err(failure) => failure,
         };
         attempt += 1;
-        if attempt == 1 {
+        if failure.retriable {
+            context.shared.stall.note(&failure);
+        } else if refusals == 0 {
             tracing::warn!(%failure, session.id = %commit.key, "cannot commit; will go on trying");
         }
         refusals = if failure.retriable { 0 } else { refusals + 1 };

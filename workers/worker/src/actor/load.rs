@@ -19,17 +19,24 @@ const STATE_ATTEMPTS_MAX: u32 = 50;
 
 /// The session, and what of its effects is in doubt.
 pub(super) async fn load(context: &ShardContext, key: &SessionKey) -> Result<(Session, Option<String>), Exit> {
-    let mut attempt = 0;
+    // An outage, however long, is not among the attempts to find what must be there.
+    let (mut attempt, mut refusals) = (0, 0);
     loop {
         match try_load(context, key).await {
-            Ok(Some(loaded)) => return Ok(loaded),
+            Ok(Some(loaded)) => {
+                context.shared.stall.clear();
+                return Ok(loaded);
+            }
             Ok(None) => return Err(Exit::Gone),
             Err(failure) => {
                 attempt += 1;
-                if attempt == 1 {
+                refusals = if failure.retriable { 0 } else { refusals + 1 };
+                if failure.retriable {
+                    context.shared.stall.note(&failure);
+                } else if refusals == 1 {
                     tracing::warn!(%failure, session.id = %key, "cannot load a session; will go on trying");
                 }
-                if !failure.retriable && attempt >= STATE_ATTEMPTS_MAX {
+                if refusals >= STATE_ATTEMPTS_MAX {
                     tracing::error!(%failure, session.id = %key, "gave up loading a session");
                     return Err(Exit::Gone);
                 }

@@ -2,6 +2,7 @@
 
 mod leaving;
 mod refused;
+mod stale;
 
 use std::fmt::Write;
 use std::sync::{Arc, Mutex};
@@ -82,6 +83,7 @@ fn deps(store: &MemStore, effects: Arc<dyn Effects>, clock: &SimClock) -> Runner
         ledger: shared.clone(),
         sessions: shared.clone(),
         operations: shared.clone(),
+        conversations: shared.clone(),
         commits: shared.clone(),
         journal: shared.clone(),
         archive: Arc::new(MemArchive::default()),

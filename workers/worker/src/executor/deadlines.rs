@@ -4,11 +4,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use domain::chat::ToolError;
 use domain::failure::Failure;
 use domain::ports::{Ended, OperationRow};
-use domain::tool::{overdue, settled, untaken};
-use serde_json::json;
+use domain::tool::{APPROVER, out_of_time, settled};
 use tokio::time::MissedTickBehavior;
 use tokio_util::sync::CancellationToken;
 
@@ -17,8 +15,7 @@ use super::{Shared, record};
 /// Operations of one page, and pages of one look: what cannot be ended comes again with the next one.
 const LOOK_MAX: usize = 100;
 const PAGES_MAX: usize = 100;
-/// Who answers when nobody did: the same for every executor.
-const APPROVER: &str = "approval-default";
+/// Who ends what nobody ended: the same for every executor.
 const TIMEKEEPER: &str = "task-deadline";
 const AGENTS_TIMEKEEPER: &str = "agent-deadline";
 
@@ -44,15 +41,15 @@ async fn look(shared: &Shared) -> Result<(), Failure> {
     for _ in 0..PAGES_MAX {
         let expired = operations.expired_approvals(LOOK_MAX).await?;
         for row in &expired {
-            answer(shared, row).await;
+            end(shared, row, APPROVER).await;
         }
         let waiting = operations.untaken(LOOK_MAX).await?;
         for row in &waiting {
-            end(shared, row, untaken(&row.operation), TIMEKEEPER).await;
+            end(shared, row, TIMEKEEPER).await;
         }
         let late = operations.overdue(LOOK_MAX).await?;
         for row in &late {
-            end(shared, row, overdue(&row.operation), AGENTS_TIMEKEEPER).await;
+            end(shared, row, AGENTS_TIMEKEEPER).await;
         }
         if expired.len().max(waiting.len()).max(late.len()) < LOOK_MAX {
             return Ok(());
@@ -61,16 +58,9 @@ async fn look(shared: &Shared) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The turn learns of it as it would of a person's answer.
-async fn answer(shared: &Shared, row: &OperationRow) {
-    let approved = row.operation.approval.as_ref().is_some_and(|asked| asked.default_approve);
-    let answer = json!({"approved": approved, "by": APPROVER, "reason": "nobody answered in time"});
-    let (state, action) = settled(&row.namespace, &row.operation, Ok(answer), APPROVER);
-    record::write(shared, row, Ended::Settled { state, action: Box::new(action) }).await;
-}
-
-/// The turn that waits goes on with the error; if an agent works on it, the turn tells that one to stop.
-async fn end(shared: &Shared, row: &OperationRow, error: ToolError, actor: &str) {
-    let (state, action) = settled(&row.namespace, &row.operation, Err(error), actor);
+/// The turn learns of a default as it would of a person's answer, and goes on with an error; if an agent works
+/// on it, the turn tells that one to stop.
+async fn end(shared: &Shared, row: &OperationRow, actor: &str) {
+    let (state, action) = settled(&row.namespace, &row.operation, out_of_time(&row.operation), actor);
     record::write(shared, row, Ended::Settled { state, action: Box::new(action) }).await;
 }

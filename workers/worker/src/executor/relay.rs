@@ -39,8 +39,14 @@ impl Relayed {
 }
 
 pub async fn serve(shared: Arc<Shared>, tasks: Arc<dyn TaskQueue>, pool: Relayed, stop: CancellationToken) {
-    let mut failing = false;
+    let (mut failing, mut is_open) = (false, false);
     while !stop.is_cancelled() {
+        if !is_open {
+            // A broker that gives no answer holds up no drain.
+            let opened = stop.run_until_cancelled(tasks.open(&pool.queue())).await;
+            let Some(opened) = opened else { return };
+            is_open = opened.is_ok();
+        }
         // Never cut off: what was claimed and not sent would be held until its claim ends.
         let wait_ms = match look(&shared, tasks.as_ref(), &pool).await {
             Ok(true) => continue,
@@ -93,18 +99,46 @@ async fn hand_over(shared: &Shared, tasks: &dyn TaskQueue, pool: &Relayed, row: 
     }
     if let Err(failure) = tasks.send(&pool.queue(), &task_body(&row.namespace, operation, request)).await {
         tracing::debug!(operation = %operation.operation_id, %failure, "the broker did not take a task");
-        let is_safe = matches!(operation.effect_class, EffectClass::Pure | EffectClass::Idempotent);
-        if failure.certainty == Certainty::MayHaveHappened && !is_safe {
-            // It may lie there, and must not lie there twice: the claim stands.
-            return;
+        if let Some(ended) = not_sent(operation.effect_class, failure) {
+            record::write(shared, row, ended).await;
         }
-        // Trouble with the broker is no attempt of the task.
-        let ended = Ended::Again { after_ms: AGAIN_MS, error: failure.message, lost: true };
-        record::write(shared, row, ended).await;
+    }
+}
+
+/// Trouble with the broker is no attempt of the task, and no start either if the task is surely not there: an
+/// outage, however long, uses up nothing.
+fn not_sent(class: EffectClass, failure: Failure) -> Option<Ended> {
+    let (after_ms, error) = (AGAIN_MS, failure.message);
+    match (failure.certainty, class) {
+        (Certainty::DidNotHappen, _) => Some(Ended::Back { after_ms, error }),
+        (Certainty::MayHaveHappened, EffectClass::Pure | EffectClass::Idempotent) => {
+            Some(Ended::Again { after_ms, error, lost: true })
+        }
+        // It may lie there, and must not lie there twice: the claim stands.
+        (Certainty::MayHaveHappened, _) => None,
     }
 }
 
 async fn end(shared: &Shared, row: &OperationRow, error: domain::chat::ToolError) {
     let (state, action) = settled(&row.namespace, &row.operation, Err(error), "task-relay");
     record::write(shared, row, Ended::Settled { state, action: Box::new(action) }).await;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_is_surely_not_there_is_no_start() {
+        for class in [EffectClass::Pure, EffectClass::Idempotent, EffectClass::Probeable, EffectClass::AtMostOnce] {
+            let away = not_sent(class, Failure::unavailable("away"));
+            assert!(matches!(away, Some(Ended::Back { after_ms: AGAIN_MS, .. })), "{class:?}: {away:?}");
+            let is_safe = matches!(class, EffectClass::Pure | EffectClass::Idempotent);
+            match not_sent(class, Failure::in_doubt("not confirmed")) {
+                Some(Ended::Again { lost: true, .. }) => assert!(is_safe, "{class:?} may lie there twice"),
+                None => assert!(!is_safe, "{class:?} can be sent again"),
+                other => panic!("{class:?}: {other:?}"),
+            }
+        }
+    }
 }

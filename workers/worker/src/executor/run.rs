@@ -14,6 +14,7 @@ use schemas::id::{Namespace, OperationId};
 use schemas::telemetry::metric;
 use tokio::time::Instant;
 
+use super::till::Till;
 use super::{Shared, record};
 
 /// Asking a target whether something happened must not take long.
@@ -24,20 +25,23 @@ pub async fn run(shared: Arc<Shared>, row: OperationRow) {
     let begun = Instant::now();
     let operation = &row.operation;
     tracing::debug!(operation = %operation.operation_id, tool = operation.tool, attempt = operation.attempt, "begins");
+    let till = Till::default();
     let next = tokio::select! {
         biased;
-        next = decided(&shared, &row) => next,
+        next = decided(&shared, &row, &till) => next,
         lost = lost(&shared, &row) => lost,
         () = shared.hurry.cancelled() => attempt::stopped(operation),
     };
-    let Some(next) = next else { return };
+    // What was broken off has put its calls into the till by now.
+    let calls = till.empty();
+    let Some(next) = next else { return record::spent(&shared, &row, &calls).await };
     let outcome = match &next {
         Next::End(Ok(_)) => "ok",
         Next::End(Err(_)) => "failed",
         Next::Again { .. } | Next::Probe(_) => "again",
     };
     metrics::histogram!(metric::OPERATION_SECONDS, "outcome" => outcome).record(begun.elapsed().as_secs_f64());
-    record::record(&shared, &row, next).await;
+    record::record(&shared, &row, next, &calls).await;
 }
 
 /// One that runs in this process, for as long as this lives.
@@ -62,7 +66,7 @@ impl Drop for Running<'_> {
 }
 
 /// What is to be written down, if anything.
-async fn decided(shared: &Shared, row: &OperationRow) -> Option<Next> {
+async fn decided(shared: &Shared, row: &OperationRow, till: &Till) -> Option<Next> {
     let operation = &row.operation;
     let request: ActionRequest = match operation.request.to() {
         Ok(request) => request,
@@ -73,17 +77,17 @@ async fn decided(shared: &Shared, row: &OperationRow) -> Option<Next> {
         Start::End(error) => Next::End(Err(error)),
         Start::Probe => match probed(shared, operation, &call, None).await {
             // It did not happen: this claim may as well make the attempt.
-            Next::Again { .. } => attempted(shared, operation, &call).await,
+            Next::Again { .. } => attempted(shared, operation, &call, till).await,
             settled => settled,
         },
-        Start::Run => attempted(shared, operation, &call).await,
+        Start::Run => attempted(shared, operation, &call, till).await,
     };
     Some(next)
 }
 
-async fn attempted(shared: &Shared, operation: &Operation, call: &ActionCall) -> Next {
+async fn attempted(shared: &Shared, operation: &Operation, call: &ActionCall, till: &Till) -> Next {
     let limit = Duration::from_millis(operation.timeout_ms.max(1));
-    let attempt = AssertUnwindSafe(shared.deps.runner.run(call)).catch_unwind();
+    let attempt = AssertUnwindSafe(shared.deps.runner.run_billed(call, till)).catch_unwind();
     let outcome = match tokio::time::timeout(limit, attempt).await {
         Ok(Ok(outcome)) => outcome,
         Ok(Err(_)) => Err(panicked(operation)),

@@ -1,5 +1,6 @@
 //! The executor against faithful fakes, on paused time: what runs, how often, and what is told of it.
 
+mod billed;
 mod crashes;
 mod endings;
 mod roles;

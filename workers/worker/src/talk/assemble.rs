@@ -1,26 +1,20 @@
 //! Gathers what a turn's context is made of. The built-in strategy: what the agent is, what was said
-//! in the recent turns, and what goes on beside.
+//! and done in the recent turns, and what goes on beside.
 
 use domain::converse::{Assembly, Gathered, Settings, TurnSnapshot};
 use domain::effect::{Outcome, PendingView, TalkCall};
-use domain::ports::{LogQuery, TurnQuery};
-use schemas::conversation::{LogKind, LogRow, Message, SenderType, Turn, TurnStatus};
+use domain::ports::TurnQuery;
+use schemas::conversation::{Message, Turn, TurnStatus};
 use schemas::id::{MessageId, Namespace};
 use schemas::json::Json;
-use schemas::limits::MODEL_REQUEST_BYTES_MAX;
 use schemas::problem::Code;
 use serde::Deserialize;
 
+use super::history::history;
 use super::hooks::{self, TurnPlace};
 use super::persona::{self, Resolved};
 use super::{TalkDeps, failed, memory, stored};
 
-/// Messages of one conversation that are looked at, newest first.
-const MESSAGES_MAX: usize = 1_000;
-/// Fewer are not read at a time.
-const PAGE_MIN: usize = 16;
-/// Summaries by earlier sessions that are looked at.
-const SUMMARIES_MAX: usize = 20;
 /// Active turns whose messages are left to them.
 const ACTIVE_MAX: usize = 200;
 
@@ -85,8 +79,10 @@ pub(super) async fn gather(turn: TurnPlace<'_>, start: Start) -> Result<Gathered
         remembered,
     )?;
     Ok(Gathered {
+        turn: talk.turn.clone(),
         agent: talk.agent.clone(),
         agent_name: resolved.name,
+        project_ids: resolved.project_ids,
         persona: resolved.persona,
         target: resolved.target,
         parameters: resolved.parameters,
@@ -94,7 +90,8 @@ pub(super) async fn gather(turn: TurnPlace<'_>, start: Start) -> Result<Gathered
         tools: resolved.tools,
         history,
         input,
-        in_work: active,
+        in_work: active.iter().map(|turn| turn.input_message_id.clone()).collect(),
+        active: active.into_iter().map(|turn| turn.turn_id).collect(),
         recent: recent(&turns, talk, recent_limit),
         blocks,
         found,
@@ -134,93 +131,11 @@ async fn turns(
     stored(|| deps.conversations.turns(&query)).await
 }
 
-/// Inputs of other turns that are being answered.
-async fn turns_in_work(deps: &TalkDeps, namespace: &Namespace, talk: &TalkCall) -> Result<Vec<MessageId>, Outcome> {
-    let active = turns(deps, namespace, talk, Some(TurnStatus::Active), ACTIVE_MAX).await?;
-    let others = active.into_iter().filter(|turn| turn.turn_id != talk.turn && turn.agent_id == talk.agent);
-    Ok(others.map(|turn| turn.input_message_id).collect())
-}
-
-/// The messages since the `recent`th last of a user, oldest first, and the newest summaries. The
-/// session's own is among them however old it is.
-async fn history(
-    deps: &TalkDeps,
-    namespace: &Namespace,
-    talk: &TalkCall,
-    recent: usize,
-    summary: Option<&str>,
-) -> Result<Vec<LogRow>, Outcome> {
-    let mut window = Window { inputs_left: recent.saturating_add(1), kept: Vec::new(), is_full: false };
-    let (mut seen, mut bytes) = (0, 0);
-    // Most turns are two messages. Where they are more, the next page is larger.
-    let mut size = recent.saturating_add(2).saturating_mul(2).clamp(PAGE_MIN, MESSAGES_MAX);
-    let mut query = log_query(namespace, talk, &[LogKind::Message, LogKind::Summary]);
-    while !window.is_full && size > 0 && bytes < MODEL_REQUEST_BYTES_MAX {
-        (query.limit, query.bytes) = (size, MODEL_REQUEST_BYTES_MAX - bytes);
-        let page = stored(|| deps.conversations.log(&query)).await?;
-        let Some(last) = page.last() else { break };
-        query.before = Some(last.offset);
-        seen += page.len();
-        bytes += page.iter().map(|row| row.record.body.as_str().len()).sum::<usize>();
-        // The page of a log that has ended, or that has come to its bytes.
-        let is_last = page.len() < size;
-        page.into_iter().for_each(|row| window.add(row));
-        size = if is_last { 0 } else { (size * 2).min(MESSAGES_MAX - seen) };
-    }
-    let Window { mut kept, is_full, .. } = window;
-    match summary {
-        Some(id) if kept.iter().all(|row| row.record.id != id) => {
-            kept.extend(stored(|| deps.conversations.record(namespace, &talk.conversation, id)).await?);
-        }
-        // One that an earlier session of the agent has made.
-        None if is_full => {
-            let mut query = log_query(namespace, talk, &[LogKind::Summary]);
-            query.before = kept.last().map(|row| row.offset);
-            query.limit = SUMMARIES_MAX;
-            kept.extend(stored(|| deps.conversations.log(&query)).await?);
-        }
-        _ => {}
-    }
-    kept.reverse();
-    Ok(kept)
-}
-
-/// The end of a conversation, from its newest message back.
-struct Window {
-    inputs_left: usize,
-    kept: Vec<LogRow>,
-    is_full: bool,
-}
-
-impl Window {
-    fn add(&mut self, row: LogRow) {
-        let is_input = is_of_user(&row);
-        self.is_full |= is_input && self.inputs_left == 0;
-        self.inputs_left = self.inputs_left.saturating_sub(usize::from(is_input));
-        if !self.is_full || row.record.kind == LogKind::Summary {
-            self.kept.push(row);
-        }
-    }
-}
-
-/// Newest first.
-fn log_query(namespace: &Namespace, talk: &TalkCall, kinds: &[LogKind]) -> LogQuery {
-    LogQuery {
-        namespace: namespace.clone(),
-        conversation_id: talk.conversation.clone(),
-        kinds: kinds.to_vec(),
-        turn_id: None,
-        after: 0,
-        before: None,
-        since_ms: None,
-        descending: true,
-        limit: MESSAGES_MAX,
-        bytes: MODEL_REQUEST_BYTES_MAX,
-    }
-}
-
-fn is_of_user(row: &LogRow) -> bool {
-    row.record.body.to::<Message>().is_ok_and(|message| message.sender_type == SenderType::User)
+/// Other turns of the agent that are not over.
+async fn turns_in_work(deps: &TalkDeps, namespace: &Namespace, talk: &TalkCall) -> Result<Vec<Turn>, Outcome> {
+    let mut active = turns(deps, namespace, talk, Some(TurnStatus::Active), ACTIVE_MAX).await?;
+    active.retain(|turn| turn.turn_id != talk.turn && turn.agent_id == talk.agent);
+    Ok(active)
 }
 
 /// The message that started the turn, however old it is: much may be said while a turn is queued.

@@ -2,11 +2,13 @@
 
 use domain::chat::{CallContext, ChatCall, ChatRequest, RequestClass};
 use domain::context::estimate_request;
-use domain::converse::{Assembly, Checks, Over, Reply, Shown, Summary, message_id};
+use domain::converse::{self, Assembly, Checks, Over, Reply, Seat, Shown, Summary, message_id};
 use domain::effect::{Outcome, TalkCall};
 use domain::ports::{ConversationKey, LogQuery};
+use domain::tool::{self, ResolvedTool};
+use futures::FutureExt;
 use schemas::conversation::{LogKind, LogRow};
-use schemas::id::{Epoch, Namespace, SessionId};
+use schemas::id::{Epoch, Namespace, SessionId, SessionKey};
 use schemas::limits::MODEL_REQUEST_BYTES_MAX;
 use schemas::problem::Code;
 use serde_json::json;
@@ -19,11 +21,15 @@ use super::{TalkDeps, failed, stored};
 const ROWS_MAX: usize = 10_000;
 const KINDS: [LogKind; 6] =
     [LogKind::Assembly, LogKind::Move, LogKind::ToolResult, LogKind::AsyncResult, LogKind::Note, LogKind::Summary];
+/// Those without the context itself.
+const SINCE: [LogKind; 5] = [LogKind::Move, LogKind::ToolResult, LogKind::AsyncResult, LogKind::Note, LogKind::Summary];
 
 /// What is asked for.
 pub(super) struct Asked<'a> {
     /// Of the reply in its turn.
     pub number: u32,
+    /// Record of the newest context, where the turn has several.
+    pub assembly: Option<&'a str>,
     pub without_tools: bool,
     /// Record of the newest summary.
     pub summary: Option<&'a str>,
@@ -54,13 +60,12 @@ async fn reply(
 ) -> Result<Reply, Outcome> {
     let number = asked.number;
     let over = over(deps, namespace, asked.checks).await?;
-    let rows = rows(deps, namespace, talk).await?;
-    let assembly = assembly_of(&rows, talk)?;
+    let (assembly, rows) = context(deps, namespace, talk, asked.assembly).await?;
     let newest = newest_summary(deps, namespace, talk, asked.summary).await?;
     let shown = Shown::of(&assembly, newest.as_ref(), &rows);
     let request = shown.request(asked.without_tools);
     let over_budget = tokens_over_budget(&assembly, &shown, &request, talk).filter(|_| asked.may_compact);
-    let context = context(&assembly, talk, session);
+    let context = addressed(&assembly, talk, session);
     let call = ChatCall { id: format!("{}.{number}", talk.turn), target: assembly.target.clone(), request, context };
     let key = ConversationKey { namespace: namespace.clone(), conversation_id: talk.conversation.clone() };
     let message = message_id(&talk.turn, number);
@@ -74,11 +79,21 @@ async fn reply(
         agent_name: assembly.agent_name,
         tools: assembly.tools,
         constraints: assembly.constraints,
+        project_ids: assembly.project_ids,
+        seats: Vec::new(),
         seen: rows.last().map_or(0, |row| row.offset),
+        heard: converse::heard(&rows),
         messages: Vec::new(),
         over_budget,
     };
     if reply.over.is_some() || over_budget.is_some() {
+        return Ok(reply);
+    }
+    // Not afterwards: what was paid for is not held up.
+    reply.seats = seats(deps, namespace, talk, &reply.tools).await?;
+    if cut.notified().now_or_never().is_some() {
+        // Nobody was asked, so nothing was used.
+        reply.cut = Some(String::new());
         return Ok(reply);
     }
     tokio::select! {
@@ -90,10 +105,36 @@ async fn reply(
                 Err(failure) => reply.failure = Some(failure),
             }
         }
-        () = cut.notified() => reply.cut = Some(sink.said()),
+        // By now the call is dropped.
+        () = cut.notified() => (reply.cut, reply.record) = (Some(sink.said()), sink.used()),
     }
     reply.messages = call.request.messages;
     Ok(reply)
+}
+
+/// Agents that take part already, where the model may ask for them.
+async fn seats(
+    deps: &TalkDeps,
+    namespace: &Namespace,
+    talk: &TalkCall,
+    tools: &[ResolvedTool],
+) -> Result<Vec<Seat>, Outcome> {
+    let mut found: Vec<Seat> = Vec::new();
+    if tool::may_join(tools).is_empty() {
+        return Ok(found);
+    }
+    let here = stored(|| deps.conversations.participants(namespace, &talk.conversation)).await?;
+    for seat in converse::seats(&here, tools) {
+        if found.iter().any(|known| known.agent_id == seat.agent_id) {
+            continue;
+        }
+        let key = SessionKey::new(namespace.clone(), seat.session_id.clone());
+        let row = stored(|| deps.sessions.session(&key)).await?;
+        if row.as_ref().is_some_and(converse::can_be_asked) {
+            found.push(seat);
+        }
+    }
+    Ok(found)
 }
 
 /// What only a clock and the store know of budgets.
@@ -104,7 +145,7 @@ async fn over(deps: &TalkDeps, namespace: &Namespace, checks: &Checks) -> Result
     Ok(checks.over(now_ms, Some((budget, &spent))))
 }
 
-fn context(assembly: &Assembly, talk: &TalkCall, session: &SessionId) -> CallContext {
+fn addressed(assembly: &Assembly, talk: &TalkCall, session: &SessionId) -> CallContext {
     CallContext {
         conversation_id: talk.conversation.to_string(),
         turn_id: talk.turn.to_string(),
@@ -123,11 +164,27 @@ fn tokens_over_budget(assembly: &Assembly, shown: &Shown<'_>, request: &ChatRequ
     is_over.then_some(tokens)
 }
 
-/// The context that the turn began with.
-pub(super) fn assembly_of(rows: &[LogRow], talk: &TalkCall) -> Result<Assembly, Outcome> {
-    let assembled = rows.iter().rev().find(|row| row.record.kind == LogKind::Assembly);
+/// The context that the turn began with, or the one that was made anew; and the turn's records.
+pub(super) async fn context(
+    deps: &TalkDeps,
+    namespace: &Namespace,
+    talk: &TalkCall,
+    newest: Option<&str>,
+) -> Result<(Assembly, Vec<LogRow>), Outcome> {
+    let Some(id) = newest else {
+        let rows = rows(deps, namespace, talk, &KINDS).await?;
+        let assembly = assembly_of(rows.iter().rfind(|row| row.record.kind == LogKind::Assembly), talk)?;
+        return Ok((assembly, rows));
+    };
+    // Those before it may be large, and many.
+    let made = stored(|| deps.conversations.record(namespace, &talk.conversation, id));
+    let (made, rows) = tokio::try_join!(made, rows(deps, namespace, talk, &SINCE))?;
+    Ok((assembly_of(made.as_ref(), talk)?, rows))
+}
+
+fn assembly_of(row: Option<&LogRow>, talk: &TalkCall) -> Result<Assembly, Outcome> {
     let missing = || failed(Code::Internal, format!("the context of turn {} is missing or damaged", talk.turn));
-    assembled.and_then(|row| row.record.body.to::<Assembly>().ok()).ok_or_else(missing)
+    row.and_then(|row| row.record.body.to::<Assembly>().ok()).ok_or_else(missing)
 }
 
 /// The newest summary of the conversation.
@@ -144,11 +201,16 @@ pub(super) async fn newest_summary(
 }
 
 /// The records of the turn that its context is made of, in the order of the log.
-pub(super) async fn rows(deps: &TalkDeps, namespace: &Namespace, talk: &TalkCall) -> Result<Vec<LogRow>, Outcome> {
+async fn rows(
+    deps: &TalkDeps,
+    namespace: &Namespace,
+    talk: &TalkCall,
+    kinds: &[LogKind],
+) -> Result<Vec<LogRow>, Outcome> {
     let query = LogQuery {
         namespace: namespace.clone(),
         conversation_id: talk.conversation.clone(),
-        kinds: KINDS.to_vec(),
+        kinds: kinds.to_vec(),
         turn_id: Some(talk.turn.clone()),
         after: 0,
         before: None,

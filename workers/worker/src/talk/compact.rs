@@ -12,7 +12,7 @@ use schemas::id::{MemoryId, Namespace};
 use schemas::memory::{MemoryChange, MemoryOwner};
 use schemas::problem::Code;
 
-use super::chat::{assembly_of, newest_summary, rows};
+use super::chat::{context, newest_summary};
 use super::{TalkDeps, failed, stored};
 
 /// Ids that are tried for a batch of which somebody has deleted an earlier copy.
@@ -22,6 +22,8 @@ const IDS_TRIED: u32 = 8;
 pub(super) struct Asked<'a> {
     /// Of the piece in its turn.
     pub number: u32,
+    /// Record of the newest context, where the turn has several.
+    pub assembly: Option<&'a str>,
     /// Record of the newest summary.
     pub summary: Option<&'a str>,
     /// By a tool call: as much as there is.
@@ -39,8 +41,7 @@ async fn piece(
     talk: &TalkCall,
     asked: &Asked<'_>,
 ) -> Result<Compacted, Outcome> {
-    let rows = rows(deps, namespace, talk).await?;
-    let assembly = assembly_of(&rows, talk)?;
+    let (assembly, rows) = context(deps, namespace, talk, asked.assembly).await?;
     let newest = newest_summary(deps, namespace, talk, asked.summary).await?;
     let owner = MemoryOwner { namespace: namespace.clone(), agent_id: talk.agent.clone() };
     forget(deps, &owner, newest.as_ref()).await?;

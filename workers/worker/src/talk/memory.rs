@@ -19,7 +19,7 @@ use schemas::memory::{Memory, MemoryOwner, MemoryTier};
 use schemas::problem::Code;
 use serde_json::json;
 
-use super::hooks::{self, TurnPlace};
+use super::hooks::{self, Hooks, TurnPlace};
 use super::{TalkDeps, persona, stored};
 
 /// Memories that are shown because they fit the input.
@@ -127,10 +127,14 @@ pub(super) async fn extract(deps: &TalkDeps, namespace: &Namespace, talk: &TalkC
         ),
         Err(outcome) => Err(outcome),
     };
-    let hooks = match hooks {
-        Ok(hooks) => hooks,
-        Err(outcome) => return outcome,
-    };
+    match hooks {
+        Ok(hooks) => attempts(hooks, turn).await,
+        Err(outcome) => outcome,
+    }
+}
+
+/// Attempts with waits between them (SPEC W-EXT-02).
+pub(super) async fn attempts(hooks: &dyn Hooks, turn: TurnPlace<'_>) -> Outcome {
     let mut failure = None;
     for attempt in 1..=ATTEMPTS {
         match tokio::time::timeout(TIMEOUT, hooks.extract(turn)).await {
@@ -143,7 +147,7 @@ pub(super) async fn extract(deps: &TalkDeps, namespace: &Namespace, talk: &TalkC
         }
     }
     let message = failure.unwrap_or_default();
-    tracing::warn!(turn = %talk.turn, %message, "memories of a turn could not be extracted");
+    tracing::warn!(turn = %turn.talk.turn, %message, "memories of a turn could not be extracted");
     Outcome::Failed(EffectFailure { code: Code::StepFailed, message, retriable: false, may_have_happened: true })
 }
 

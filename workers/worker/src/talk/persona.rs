@@ -16,6 +16,7 @@ use super::{TalkDeps, failed, stored};
 /// An agent with everything that was resolved for it.
 pub(super) struct Resolved {
     pub name: String,
+    pub project_ids: Vec<DefinitionId>,
     pub persona: PersonaBody,
     pub target: ModelTarget,
     pub parameters: Parameters,
@@ -33,12 +34,12 @@ pub(super) async fn resolve(
     settings: &Settings,
 ) -> Result<Resolved, Outcome> {
     let find = Find { deps, namespace };
-    let (name, mut persona, is_defined) = match find.agent(agent).await? {
+    let (name, project_ids, mut persona, is_defined) = match find.agent(agent).await? {
         Some(defined) => {
             let persona = find.persona(&defined).await?;
-            (defined.name, persona, true)
+            (defined.name, defined.project_ids, persona, true)
         }
-        None => (agent.to_string(), nobody(), false),
+        None => (agent.to_string(), Vec::new(), nobody(), false),
     };
     settings.apply_to(&mut persona);
     if let Some(budget) = deps.budgets.get(namespace) {
@@ -58,7 +59,7 @@ pub(super) async fn resolve(
     let named = |name: &str| tools.iter().any(|tool: &ResolvedTool| tool.tool.name == name);
     let built_in: Vec<ResolvedTool> = tool::builtins().into_iter().filter(|tool| !named(&tool.tool.name)).collect();
     tools.extend(built_in);
-    Ok(Resolved { name, persona, target, parameters, model_max_tokens, tools })
+    Ok(Resolved { name, project_ids, persona, target, parameters, model_max_tokens, tools })
 }
 
 /// The persona of an agent; `None` if the agent is not defined.

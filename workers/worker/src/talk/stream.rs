@@ -2,7 +2,7 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use domain::chat::ChatDelta;
+use domain::chat::{ChatDelta, ProviderCallRecord};
 use domain::conversation::stream;
 use domain::ports::{ConversationKey, DeltaSink, Live, News};
 use schemas::id::{Epoch, MessageId, TurnId};
@@ -19,16 +19,24 @@ pub(super) struct Streaming<'l> {
     epoch: Epoch,
     /// The attempt that is under way, and what it has said.
     said: Mutex<(u32, String)>,
+    /// Of the call, if it was dropped.
+    used: Mutex<Option<ProviderCallRecord>>,
 }
 
 impl<'l> Streaming<'l> {
     pub fn new(live: &'l dyn Live, key: ConversationKey, turn_id: TurnId, message_id: MessageId, epoch: Epoch) -> Self {
-        Self { live, key, turn_id, message_id, epoch, said: Mutex::new((0, String::new())) }
+        let (said, used) = (Mutex::new((0, String::new())), Mutex::default());
+        Self { live, key, turn_id, message_id, epoch, said, used }
     }
 
     /// What the latest attempt has said so far.
     pub fn said(&self) -> String {
         self.said.lock().unwrap_or_else(PoisonError::into_inner).1.clone()
+    }
+
+    /// What the call has used, once it was dropped.
+    pub fn used(&self) -> Option<ProviderCallRecord> {
+        self.used.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 }
 
@@ -52,6 +60,10 @@ impl DeltaSink for Streaming<'_> {
         let (turn_id, message_id) = (self.turn_id.clone(), self.message_id.clone());
         let attempt = stream::attempt(self.epoch, attempt);
         self.live.tell(&self.key, News::Retract { turn_id, message_id, attempt });
+    }
+
+    fn dropped(&self, record: ProviderCallRecord) {
+        *self.used.lock().unwrap_or_else(PoisonError::into_inner) = Some(record);
     }
 }
 

@@ -139,8 +139,7 @@ fn roles(held: &[RoleInfo]) -> Check {
 /// Workers are known by their heartbeats, which come from runners: an executor alone has none. So what
 /// counts is whether operations are taken.
 fn executors(workers: &[WorkerInfo], waiting_ms: Option<u64>) -> Check {
-    let runs = |worker: &&WorkerInfo| !worker.draining && worker.roles.iter().any(|role| role == "executor");
-    let count = workers.iter().filter(runs).count();
+    let count = workers.iter().filter(|worker| worker.runs_operations()).count();
     let Some(waiting_ms) = waiting_ms else {
         return Check::new("executors", true, format!("no operation waits; {count} known workers run operations"));
     };

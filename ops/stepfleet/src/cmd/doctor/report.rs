@@ -90,7 +90,7 @@ impl Report {
         if let Some(history) = &self.history {
             let History { sessions, steps, memories, records, broken, .. } = history;
             let detail = format!(
-                "{sessions} sessions, {steps} steps, {memories} memories, {records} messages and moves, \
+                "{sessions} sessions, {steps} steps, {memories} memories, {records} records of conversations, \
                  {broken} breaches"
             );
             rows.add_row(["history".into(), (history.broken == 0).to_string(), detail]);

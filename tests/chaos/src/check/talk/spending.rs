@@ -2,7 +2,7 @@
 //! agents that it called have.
 
 use super::super::Findings;
-use crate::seen::talk::{Talk, Turn};
+use crate::seen::talk::Talk;
 
 pub fn check(talk: &Talk, findings: &mut Findings) {
     for turn in &talk.turns {
@@ -14,13 +14,8 @@ pub fn check(talk: &Talk, findings: &mut Findings) {
             format!("turn {} has used {:?} tokens, and its records have {sum:?}", turn.id, turn.usage)
         });
         let whole = turn.moves.iter().filter(|one| !one.cut).count();
-        findings.expect("spending", id, paid(turn) == whole, || {
-            format!("turn {} has {whole} whole moves and {} calls that were paid", turn.id, paid(turn))
+        findings.expect("spending", id, turn.replies == whole, || {
+            format!("turn {} has {whole} whole moves and {} calls that brought a reply", turn.id, turn.replies)
         });
     }
-}
-
-/// Calls of the model that came to something.
-fn paid(turn: &Turn) -> usize {
-    turn.spent.iter().flatten().count()
 }

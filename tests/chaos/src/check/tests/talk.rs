@@ -26,6 +26,7 @@ fn turn() -> Turn {
         usage: (20, 6),
         assembled: true,
         spent: vec![Some((10, 3)), Some((10, 3))],
+        replies: 2,
         moves: vec![calls, answers],
         operations: vec![work, question],
         ..Turn::default()
@@ -171,16 +172,18 @@ fn who_is_given_guidance_may_say_something_else() {
 }
 
 #[test]
-fn a_reply_that_was_cut_short_is_a_move_that_nobody_pays_for() {
-    // Before the one that answers, in a log that is longer by one.
+fn a_call_that_was_cut_short_is_a_move_and_is_paid_for_without_a_reply() {
+    // Before the one that answers, in a log that is longer by two.
     let one_more = |talk: &mut Talk, cut: bool| {
         let turn = &mut talk.turns[0];
         turn.moves[1].number = 3;
         turn.moves.insert(1, Move { offset: 12, number: 2, cut, ..Move::default() });
         turn.counted = 3;
+        turn.spent.push(Some((10, 0)));
+        turn.usage = (30, 6);
         let items = &mut talk.stream.as_mut().unwrap().items;
         (talk.said[5].id, items[5].what) = ("turn-1.m3".into(), "turn-1.m3".into());
-        (talk.said[7].offset, items[7].offset, talk.last_offset) = (13, 13, 13);
+        (talk.said[7].offset, items[7].offset, talk.last_offset) = (14, 14, 14);
     };
     let told = |cut: bool| {
         let mut seen = good();

@@ -1,7 +1,7 @@
-//! The archive of messages and moves: each once.
+//! The archive of messages, moves and records: each once.
 
 use async_trait::async_trait;
-use domain::conversation::kept::{KeptRecords, LogPlace, RecordIds};
+use domain::conversation::kept::{KeptBody, KeptRecord, KeptRecords, LogPlace, RecordIds};
 use domain::failure::Failure;
 use domain::ports::TranscriptArchive;
 
@@ -13,6 +13,8 @@ impl TranscriptArchive for MemArchive {
         append(&mut self.lock().records.messages, &records.messages);
         self.between_tables().await?;
         append(&mut self.lock().records.moves, &records.moves);
+        self.between_tables().await?;
+        append(&mut self.lock().records.records, &records.records);
         // Whoever is told that it failed may find the records there.
         self.between_tables().await
     }
@@ -23,15 +25,25 @@ impl TranscriptArchive for MemArchive {
             |place: &LogPlace| place.is_in_log_of(after) && place.offset > after.offset && place.offset <= upto;
         records.messages.retain(|kept| is_asked(&kept.place));
         records.moves.retain(|kept| is_asked(&kept.place));
+        records.records.retain(|kept| is_asked(&kept.place));
         let mut ids = records.ids();
         ids.messages.sort();
         ids.moves.sort();
+        ids.records.sort();
         Ok(ids)
+    }
+
+    async fn bodies(&self, log: &LogPlace, offsets: &[u64]) -> Result<Vec<KeptBody>, Failure> {
+        let mut records = self.all_records().records;
+        records.retain(|kept| kept.place.is_in_log_of(log) && offsets.contains(&kept.place.offset));
+        let body =
+            |kept: KeptRecord| KeptBody { offset: kept.place.offset, id: kept.record.id, body: kept.record.body };
+        Ok(records.into_iter().map(body).collect())
     }
 }
 
 impl MemArchive {
-    /// Every message and move, as stored.
+    /// Every message, move and record, as stored.
     pub fn all_records(&self) -> KeptRecords {
         self.lock().records.clone()
     }

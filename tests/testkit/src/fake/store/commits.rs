@@ -7,7 +7,7 @@ use domain::commit::{Commit, CommitResult, Settled};
 use domain::failure::Failure;
 use domain::ports::{Commits, Verdict};
 use domain::session::refused_call;
-use schemas::action::Action;
+use schemas::action::{Action, ActionType};
 use schemas::id::{ActionId, WorkerId};
 use schemas::record::{Entry, JournalRow};
 
@@ -94,9 +94,16 @@ impl State {
         let forget = breakages.strikes(Breakage::LoseSettlement);
         let asked = if forget { Vec::new() } else { commit.settled };
         let (settled, settled_again) = self.settle(&commit.key, asked, now_ms);
-        self.write_talk(&commit.key, &commit.entry, commit.talk, now_ms);
+        let mut talk = commit.talk;
+        if breakages.on(Breakage::LoseOperation) {
+            talk.operations.clear();
+        }
+        self.write_talk(&commit.key, &commit.entry, talk, now_ms);
         let mut follow_ups: Vec<Action> = Vec::new();
         let mut sent = VecDeque::from(commit.follow_ups);
+        if breakages.on(Breakage::LoseAnswer) {
+            sent.retain(|new| new.kind != ActionType::ToolResult);
+        }
         while let Some(new) = sent.pop_front() {
             match self.accept(new.clone(), now_ms, breakages) {
                 Verdict::Accepted(accepted) => follow_ups.push(accepted.action),

@@ -1,15 +1,18 @@
 //! The `Conversations` port.
 
 use async_trait::async_trait;
+use domain::conversation::kept::HEAVY;
 use domain::failure::Failure;
 use domain::ports::{
-    ConversationChange, ConversationQuery, Conversations, Inserted, LogQuery, Look, LookQuery, Post, Posted, TurnQuery,
+    ConversationChange, ConversationQuery, Conversations, Inserted, LogQuery, Look, LookQuery, Post, Posted, TurnPlace,
+    TurnQuery,
 };
 use domain::spending::Spent;
-use domain::talk::{apply, is_same, refusal};
+use domain::talk::{apply, is_same, refusal, seats};
 use schemas::conversation::{Conversation, LogRecord, LogRow, Participant, Turn, TurnStatus, Visibility};
 use schemas::id::{ConversationId, Namespace, ParticipantId, TurnId};
-use schemas::limits::{OPEN_TURNS_MAX, PARTICIPANTS_MAX};
+use schemas::json::Json;
+use schemas::limits::{OPEN_TURNS_MAX, PARTICIPANTS_MAX, RECORD_LIGHT_BYTES_MIN};
 
 use super::MemStore;
 
@@ -21,9 +24,19 @@ pub(super) struct ConversationRec {
     pub log: Vec<LogRow>,
     /// The last offset that is recorded as archived.
     pub archived: u64,
+    /// Up to where the records are light; `log` has them whole.
+    pub light: u64,
 }
 
 impl ConversationRec {
+    /// A record as readers find it.
+    pub fn shown(&self, row: &LogRow) -> LogRow {
+        let bytes = row.record.body.as_str().len();
+        let is_light = row.offset <= self.light && HEAVY.contains(&row.record.kind) && bytes > RECORD_LIGHT_BYTES_MIN;
+        let body = if is_light { Json::of(&bytes) } else { row.record.body.clone() };
+        LogRow { offset: row.offset, record: LogRecord { body, ..row.record.clone() } }
+    }
+
     /// The very participant, else whoever takes part as the same now.
     pub fn same(&self, new: &Participant) -> Option<&Participant> {
         let by_id = self.participants.iter().find(|one| one.participant_id == new.participant_id);
@@ -46,6 +59,15 @@ impl ConversationRec {
 
 fn place(row: &Conversation) -> (i64, ConversationId) {
     (row.created_at_ms, row.conversation_id.clone())
+}
+
+fn turn_place(namespace: &Namespace, turn: &Turn) -> TurnPlace {
+    TurnPlace {
+        namespace: namespace.clone(),
+        conversation_id: turn.conversation_id.clone(),
+        created_at_ms: turn.created_at_ms,
+        turn_id: turn.turn_id.clone(),
+    }
 }
 
 #[async_trait]
@@ -120,13 +142,14 @@ impl Conversations for MemStore {
         participant: &Participant,
     ) -> Result<Option<Inserted<Participant>>, Failure> {
         let now_ms = self.now_ms();
+        let place = (namespace.clone(), id.clone());
         let mut state = self.transaction();
-        let Some(rec) = state.conversations.get_mut(&(namespace.clone(), id.clone())) else { return Ok(None) };
+        let Some(rec) = state.conversations.get(&place) else { return Ok(None) };
         if let Some(known) = rec.same(participant) {
             return Ok(Some(Inserted::Existing(known.clone())));
         }
         let new = Participant { joined_at_ms: now_ms, left_at_ms: None, ..participant.clone() };
-        rec.participants.push(new.clone());
+        state.add_participant(&place, Some(new.clone()));
         Ok(Some(Inserted::New(new)))
     }
 
@@ -137,13 +160,20 @@ impl Conversations for MemStore {
         participant: &ParticipantId,
     ) -> Result<Option<Participant>, Failure> {
         let now_ms = self.now_ms();
+        let place = (namespace.clone(), id.clone());
         let mut state = self.transaction();
-        let Some(rec) = state.conversations.get_mut(&(namespace.clone(), id.clone())) else { return Ok(None) };
+        let Some(rec) = state.conversations.get_mut(&place) else { return Ok(None) };
         let found = rec.participants.iter_mut().find(|one| one.participant_id == *participant);
-        Ok(found.map(|one| {
-            one.left_at_ms.get_or_insert(now_ms);
-            one.clone()
-        }))
+        let Some(one) = found else { return Ok(None) };
+        if one.left_at_ms.is_some() {
+            return Ok(Some(one.clone()));
+        }
+        one.left_at_ms = Some(now_ms);
+        let left = one.clone();
+        if let Some(record) = seats::left(rec.conversation.status, &left) {
+            state.append(&place, record, now_ms);
+        }
+        Ok(Some(left))
     }
 
     async fn post(&self, post: Post) -> Result<Posted, Failure> {
@@ -175,7 +205,8 @@ impl Conversations for MemStore {
                 && query.turn_id.as_ref().is_none_or(|id| row.record.turn_id.as_ref() == Some(id))
                 && query.since_ms.is_none_or(|since_ms| row.record.at_ms >= since_ms)
         };
-        let mut rows: Vec<&LogRow> = rec.into_iter().flat_map(|rec| rec.log.iter().filter(wanted)).collect();
+        let shown = |rec: &ConversationRec| rec.log.iter().filter(wanted).map(|row| rec.shown(row)).collect();
+        let mut rows: Vec<LogRow> = rec.map(shown).unwrap_or_default();
         if query.descending {
             rows.reverse();
         }
@@ -185,7 +216,7 @@ impl Conversations for MemStore {
             if bytes > query.bytes && !page.is_empty() {
                 break;
             }
-            page.push(row.clone());
+            page.push(row);
         }
         Ok(page)
     }
@@ -219,7 +250,7 @@ impl Conversations for MemStore {
     ) -> Result<Option<LogRow>, Failure> {
         let state = self.transaction();
         let rec = state.conversations.get(&(namespace.clone(), conversation.clone()));
-        Ok(rec.and_then(|rec| rec.log.iter().find(|row| row.record.id == id)).cloned())
+        Ok(rec.and_then(|rec| rec.log.iter().find(|row| row.record.id == id).map(|row| rec.shown(row))))
     }
 
     async fn turn(&self, namespace: &Namespace, id: &TurnId) -> Result<Option<Turn>, Failure> {
@@ -231,6 +262,18 @@ impl Conversations for MemStore {
         let own = state.turns.iter().filter(|((at, _), _)| at == namespace).map(|(_, turn)| turn);
         let open = own.filter(|turn| turn.status == TurnStatus::Active && of.contains(&turn.conversation_id));
         Ok(open.take(OPEN_TURNS_MAX).cloned().collect())
+    }
+
+    async fn active_turns(&self, after: Option<&TurnPlace>, limit: usize) -> Result<Vec<(TurnPlace, Turn)>, Failure> {
+        let state = self.transaction();
+        let placed = state.turns.iter().map(|((namespace, _), turn)| (turn_place(namespace, turn), turn.clone()));
+        let mut found: Vec<(TurnPlace, Turn)> = placed
+            .filter(|(_, turn)| turn.status == TurnStatus::Active)
+            .filter(|(place, _)| after.is_none_or(|after| place > after))
+            .collect();
+        found.sort_by(|(one, _), (other, _)| one.cmp(other));
+        found.truncate(limit);
+        Ok(found)
     }
 
     async fn spent(&self, namespace: &Namespace) -> Result<Spent, Failure> {

@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use domain::effect::{EffectRow, EffectState};
 use domain::failure::Failure;
 use domain::ports::{Journal, JournalLag};
-use schemas::id::{SessionKey, Shard};
+use schemas::id::{Namespace, SessionId, SessionKey, Shard};
 use schemas::record::JournalRow;
 
 use super::MemStore;
@@ -35,6 +35,14 @@ impl Journal for MemStore {
         rows.reverse();
         rows.truncate(limit);
         Ok(rows)
+    }
+
+    async fn holding(&self, namespace: &Namespace, sessions: &[SessionId]) -> Result<Vec<SessionId>, Failure> {
+        let state = self.transaction();
+        let held = |id: &&SessionId| {
+            state.journal.values().any(|row| row.key.namespace == *namespace && row.key.session_id == **id)
+        };
+        Ok(sessions.iter().filter(held).cloned().collect())
     }
 
     async fn above(&self, shard: Shard, after: u64, limit: usize, bytes: usize) -> Result<Vec<JournalRow>, Failure> {

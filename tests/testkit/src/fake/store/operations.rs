@@ -86,6 +86,18 @@ impl Operations for MemStore {
                 known.lost = known.lost.saturating_add(u32::from(lost));
                 Ok(Ending::Scheduled)
             }
+            Ended::Back { after_ms, error } => {
+                let known = state.operations.get_mut(&place).filter(|known| known.state == OperationState::Running);
+                let is_mine = |known: &Operation| claimant.is_none() || known.claimed_by.as_deref() == claimant;
+                let Some(known) = known.filter(|known| is_mine(known)) else { return Ok(Ending::NotOpen) };
+                known.state = OperationState::Pending;
+                known.due_at_ms = later(now_ms, after_ms);
+                known.claimed_by = None;
+                known.until_ms = None;
+                known.error = Some(error);
+                known.attempt = known.attempt.saturating_sub(1);
+                Ok(Ending::Scheduled)
+            }
             Ended::Settled { state: ends_as, action } => {
                 let is_open = state.operations.get(&place).is_some_and(|known| known.state.is_open());
                 let is_repeat = state.actions.contains_key(&(action.namespace.clone(), action.action_id.clone()));

@@ -22,7 +22,7 @@ impl State {
                 let spec = self.sessions[key].spec.clone();
                 let new = talk::opened_by(id, entry.agent_id.as_str(), &entry.agent_id, &spec, now_ms);
                 self.open(&key.namespace, new, now_ms);
-                self.add_participant(&place, talk::participant_of(&key.session_id, &entry.agent_id, now_ms));
+                self.add_participant(&place, talk::participant_of(&key.session_id, &entry.agent_id, None, now_ms));
             }
             for record in said.log {
                 self.append(&place, record, now_ms);
@@ -59,6 +59,7 @@ impl State {
             participants: Vec::new(),
             log: Vec::new(),
             archived: 0,
+            light: 0,
         })
     }
 
@@ -74,11 +75,17 @@ impl State {
         rec.conversation.last_offset
     }
 
-    /// Whoever takes part already is left as they are.
+    /// Whoever takes part already is left as they are; of the others the log tells.
     pub(super) fn add_participant(&mut self, place: &(Namespace, ConversationId), new: Option<Participant>) {
         let (Some(rec), Some(new)) = (self.conversations.get_mut(place), new) else { return };
-        if rec.same(&new).is_none() {
-            rec.participants.push(new);
+        if rec.same(&new).is_some() {
+            return;
+        }
+        let said = talk::seats::joined(rec.conversation.status, rec.conversation.last_offset, &new);
+        rec.participants.push(new);
+        if let Some(record) = said {
+            let now_ms = record.at_ms;
+            self.append(place, record, now_ms);
         }
     }
 
@@ -101,7 +108,14 @@ impl State {
                 self.open(&new.namespace, opened, now_ms);
             }
         }
-        self.add_participant(&place, talk::participant_of(&session.session_id, &session.agent_id, now_ms));
+        let seats = self.conversations.get(&place).map_or(&[][..], |rec| &rec.participants[..]);
+        if seats.iter().any(|one| one.session_id.as_ref() == Some(&session.session_id)) {
+            // Whoever has left by now stays away.
+            return Ok(());
+        }
+        let added_by = session.added_by_turn_id.as_ref();
+        let who = talk::participant_of(&session.session_id, &session.agent_id, added_by, now_ms);
+        self.add_participant(&place, who);
         Ok(())
     }
 

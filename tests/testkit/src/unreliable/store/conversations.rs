@@ -3,7 +3,8 @@
 use async_trait::async_trait;
 use domain::failure::Failure;
 use domain::ports::{
-    ConversationChange, ConversationQuery, Conversations, Inserted, LogQuery, Look, LookQuery, Post, Posted, TurnQuery,
+    ConversationChange, ConversationQuery, Conversations, Inserted, LogQuery, Look, LookQuery, Post, Posted, TurnPlace,
+    TurnQuery,
 };
 use domain::spending::Spent;
 use schemas::conversation::{Conversation, LogRecord, LogRow, Participant, Turn};
@@ -100,6 +101,11 @@ impl<P: Conversations + ?Sized> Conversations for Unreliable<P> {
 
     async fn open_turns(&self, namespace: &Namespace, of: &[ConversationId]) -> Result<Vec<Turn>, Failure> {
         self.faults.call(Port::Conversations, "conversations.open_turns", self.inner.open_turns(namespace, of)).await
+    }
+
+    async fn active_turns(&self, after: Option<&TurnPlace>, limit: usize) -> Result<Vec<(TurnPlace, Turn)>, Failure> {
+        let active = self.inner.active_turns(after, limit);
+        self.faults.call(Port::Conversations, "conversations.active_turns", active).await
     }
 
     async fn spent(&self, namespace: &Namespace) -> Result<Spent, Failure> {

@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use domain::effect::EffectRow;
 use domain::failure::Failure;
 use domain::ports::{Journal, JournalLag};
-use schemas::id::{SessionKey, Shard};
+use schemas::id::{Namespace, SessionId, SessionKey, Shard};
 use schemas::record::JournalRow;
 
 use crate::unreliable::{Port, Unreliable};
@@ -27,6 +27,10 @@ impl<P: Journal + ?Sized> Journal for Unreliable<P> {
     ) -> Result<Vec<JournalRow>, Failure> {
         let found = self.inner.entries_back(key, before_offset, limit);
         self.faults.call(Port::Journal, "journal.entries_back", found).await
+    }
+
+    async fn holding(&self, namespace: &Namespace, sessions: &[SessionId]) -> Result<Vec<SessionId>, Failure> {
+        self.faults.call(Port::Journal, "journal.holding", self.inner.holding(namespace, sessions)).await
     }
 
     async fn above(&self, shard: Shard, after: u64, limit: usize, bytes: usize) -> Result<Vec<JournalRow>, Failure> {

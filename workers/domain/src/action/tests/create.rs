@@ -107,3 +107,19 @@ fn null_is_absent() {
     let new = ok(create(json!({"moniker": "count", "state": null, "max_steps": null}))).session.unwrap();
     assert_eq!((new.spec.max_steps, new.state.as_str()), (None, "{}"));
 }
+
+/// Approvals and other sessions are named in it: it would speak for people, and stop what is not the caller's.
+#[test]
+fn nobody_brings_the_state_of_a_conversation_along() {
+    for state in [
+        json!({"lanes": []}),
+        json!({"moves": 0}),
+        serde_json::to_value(crate::converse::TalkState::default()).unwrap(),
+        json!({"nonsense": true}),
+    ] {
+        assert_eq!(fields_of(create(json!({"moniker": "converse", "state": state}))), ["payload.state"], "{state}");
+    }
+    for payload in [json!({"moniker": "converse"}), json!({"moniker": "converse", "state": {}})] {
+        assert_eq!(ok(create(payload)).session.unwrap().state.as_str(), "{}");
+    }
+}

@@ -217,7 +217,8 @@ fn joined(body: Value) -> Result<Join, Box<Problem>> {
 #[test]
 fn users_agents_and_sessions_may_join() {
     let Join::User(user) = joined(json!({"user_id": "ben", "role": "owner"})).unwrap() else { panic!("a user") };
-    assert_eq!((user.kind, user.role, user.agent_id), (ParticipantKind::User, ParticipantRole::Owner, None));
+    assert_eq!((user.kind, user.role, user.agent_id.as_ref()), (ParticipantKind::User, ParticipantRole::Owner, None));
+    assert_eq!(user.participant_id.as_str(), "fresh", "who has left can come back");
     let body = json!({"agent_id": "a1", "moniker": "echo", "participant_id": "p1"});
     let (Join::Agent(one), Join::Agent(two)) = (joined(body.clone()).unwrap(), joined(body).unwrap()) else {
         panic!("an agent");
@@ -228,6 +229,15 @@ fn users_agents_and_sessions_may_join() {
     let Join::Session { participant, session_id, .. } = joined(body).unwrap() else { panic!("a session") };
     assert_eq!((participant.participant_id.as_str(), session_id.as_str()), ("fresh", "s1"));
     assert_eq!(participant.role, ParticipantRole::Observer);
+}
+
+#[test]
+fn a_seat_is_the_same_for_the_same_one_only() {
+    let join = joined(json!({"agent_id": "a1", "moniker": "echo", "participant_id": "p1"})).unwrap();
+    let known = join.participant().clone();
+    assert!(join.check_same(&known).is_ok(), "a repeat");
+    let other = joined(json!({"user_id": "ben", "participant_id": "p1"})).unwrap();
+    assert_eq!(fields(&other.check_same(&known).unwrap_err()), ["participant_id"]);
 }
 
 #[test]

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use super::{conversation, fields, posted};
 use crate::chat::ChatDelta;
 use crate::conversation::approval::{self, Answer};
-use crate::conversation::kept::{KeptRecords, LogPlace};
+use crate::conversation::kept::{self, KeptBody, KeptRecords, LogPlace};
 use crate::conversation::{moves, stream, transcript, view};
 
 fn row(offset: u64, kind: LogKind, body: Value) -> LogRow {
@@ -108,6 +108,8 @@ fn the_archive_keeps_messages_and_moves_with_their_results() {
     let offsets = |ids: &[(u64, String)]| ids.iter().map(|(offset, _)| *offset).collect::<Vec<_>>();
     assert_eq!(offsets(&ids.messages), [1, 3, 5, 6, 7, 8, 10, 11]);
     assert_eq!(offsets(&ids.moves), [3, 5, 6, 9]);
+    assert_eq!(offsets(&ids.records), [2, 3, 4, 5, 6, 7, 9]);
+    assert_eq!(kept.records[0].record, log()[1].record);
     let moves: Vec<_> =
         kept.moves.iter().map(|one| (one.sequence, one.tool_calls.is_some(), one.tool_results.is_some())).collect();
     assert_eq!(moves, [(1, true, false), (1, false, true), (1, false, true), (2, false, false)]);
@@ -115,6 +117,52 @@ fn the_archive_keeps_messages_and_moves_with_their_results() {
     let no_message = row(12, LogKind::Message, json!({"text": "of nobody"}));
     assert!(kept.add(&at(12), &no_message).is_err());
     assert_eq!(kept.ids(), ids);
+}
+
+#[test]
+fn light_records_are_as_long_as_they_were_and_get_their_own_bodies_back() {
+    let whole = log();
+    let bytes = |row: &LogRow| row.record.body.as_str().len();
+    let lighten = |row: &LogRow| {
+        let is_heavy = kept::HEAVY.contains(&row.record.kind);
+        let body = if is_heavy { Json::of(&bytes(row)) } else { row.record.body.clone() };
+        LogRow { offset: row.offset, record: LogRecord { body, ..row.record.clone() } }
+    };
+    let lightened: Vec<LogRow> = whole.iter().map(lighten).collect();
+    assert_eq!(kept::light(&lightened), [2, 3, 4, 5, 6, 7, 9]);
+    assert!(kept::light(&whole).is_empty(), "a body is an object");
+    // A page ends where it would have ended.
+    for limit in [0, 1, bytes(&whole[0]), bytes(&whole[0]) + bytes(&whole[1]), 300, usize::MAX] {
+        let (mut one, mut other) = (whole.clone(), lightened.clone());
+        kept::cut(&mut one, limit);
+        kept::cut(&mut other, limit);
+        assert_eq!(one.len(), other.len(), "within {limit} bytes");
+        assert!(!one.is_empty() && (limit < usize::MAX || one.len() == whole.len()));
+    }
+    // A light one is not archived for its body.
+    let mut records = KeptRecords::default();
+    let place = LogPlace { namespace: Namespace::default_ns(), conversation_id: conversation(), offset: 2 };
+    records.add_whole(&place, &lightened[1]);
+    assert!(records.is_empty());
+    let body = |row: &LogRow| {
+        let record = row.record.clone();
+        KeptBody { offset: row.offset, id: record.id, body: record.body }
+    };
+    let mut filled = lightened.clone();
+    let mut bodies: Vec<KeptBody> = whole.iter().rev().map(body).collect();
+    kept::fill(&mut filled, bodies.clone());
+    assert_eq!(filled, whole);
+    // Another one was in the same place before.
+    let others = bodies.iter().map(|kept| KeptBody { id: "other".to_owned(), body: Json::null(), ..kept.clone() });
+    let mut filled = lightened.clone();
+    kept::fill(&mut filled, bodies.iter().cloned().chain(others).collect());
+    assert_eq!(filled, whole);
+    // Neither one that is not there nor that of another record.
+    bodies.retain(|kept| kept.offset != 9);
+    bodies.iter_mut().filter(|kept| kept.offset == 3).for_each(|kept| kept.id = "other".to_owned());
+    let mut filled = lightened;
+    kept::fill(&mut filled, bodies);
+    assert_eq!(kept::light(&filled), [3, 9]);
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use schemas::conversation::{LogKind, LogRecord, LogRow, Operation, Turn};
 use schemas::definition::{AgentConstraints, Budgets, EffectClass};
 use schemas::frame::{FrameIn, StepToken};
-use schemas::id::{ActionId, AgentId, ConversationId, Namespace, SessionId, SessionKey};
+use schemas::id::{ActionId, AgentId, ConversationId, DefinitionId, Namespace, SessionId, SessionKey};
 use schemas::json::Json;
 use schemas::session::SessionSpec;
 use serde_json::{Value, json};
@@ -11,7 +11,9 @@ use serde_json::{Value, json};
 use crate::chat::{ChatReply, ChatRequest, Finish, ModelTarget, Parameters, Part, ToolCall};
 use crate::compact::Entry;
 use crate::context::estimate_request;
-use crate::converse::{Assembly, CONVERSE, Compacted, Limits, Placed, Reply, Shown, Summarised, Summary, TalkState};
+use crate::converse::{
+    Assembly, CONVERSE, Compacted, Limits, Placed, Reply, Seat, Shown, Summarised, Summary, TalkState, heard,
+};
 use crate::effect::{Effect, Outcome, TalkCall, TalkWork};
 use crate::memory::NewMemory;
 use crate::moniker::{Answer, Arrival, ArrivalKind, Call, Decision, Emits, FollowUp, Moniker, StepInput};
@@ -30,6 +32,10 @@ pub struct Bench {
     pub tools: Vec<ResolvedTool>,
     pub constraints: AgentConstraints,
     pub limits: Limits,
+    /// Agents that take part.
+    pub seats: Vec<Seat>,
+    /// Of the agent.
+    pub projects: Vec<DefinitionId>,
     /// What was said before the turns.
     pub history: Vec<Entry>,
     /// What summaries were archived.
@@ -38,8 +44,8 @@ pub struct Bench {
     pub summarised: Vec<ChatRequest>,
     token: StepToken,
     arrivals: u32,
-    /// The calls of the last step, and how long the log was when they began.
-    asked: (Vec<String>, u64),
+    /// The calls of the last step, each with how long the log was when it began.
+    asked: Vec<(String, u64)>,
     pub done: bool,
 }
 
@@ -68,13 +74,15 @@ impl Bench {
             names: Vec::new(),
             tools: Vec::new(),
             constraints: AgentConstraints::default(),
-            limits: Limits { max_rounds: 20, budgets: Budgets::default(), context: None },
+            limits: Limits { max_rounds: 20, budgets: Budgets::default(), context: None, per_call: false },
+            seats: Vec::new(),
+            projects: Vec::new(),
             history: Vec::new(),
             archive: Vec::new(),
             summarised: Vec::new(),
             token: StepToken::start(),
             arrivals: 0,
-            asked: (Vec::new(), 0),
+            asked: Vec::new(),
             done: false,
         }
     }
@@ -161,6 +169,7 @@ impl Bench {
             request,
             tools: self.tools.clone(),
             constraints: self.constraints.clone(),
+            project_ids: Vec::new(),
             limits: self.limits.clone(),
             recent_turns: Vec::new(),
             summary: None,
@@ -179,7 +188,7 @@ impl Bench {
         };
         let rows: Vec<LogRow> =
             self.log.iter().filter(|row| row.record.turn_id.as_ref() == Some(&talk.turn)).cloned().collect();
-        let assembly = rows.iter().find(|row| row.record.kind == LogKind::Assembly).expect("a context");
+        let assembly = rows.iter().rfind(|row| row.record.kind == LogKind::Assembly).expect("a context");
         let (TalkWork::Chat { summary, .. } | TalkWork::Compact { summary, .. }) = &talk.what else {
             panic!("{kind} has no context")
         };
@@ -287,7 +296,22 @@ impl Bench {
         self.answer("chat", outcome.into())
     }
 
+    /// The calls that are to be under way begin now: until then something else was done first.
+    pub fn begins_now(&mut self) {
+        let begins = self.log.len() as u64;
+        self.asked.iter_mut().for_each(|(_, at)| *at = begins);
+    }
+
     pub fn blank(&self) -> Reply {
+        let asked = self.calls().into_iter().find(|call| call.effect.kind() == "chat");
+        let seen = asked.as_ref().and_then(|call| self.asked.iter().find(|(key, _)| *key == call.key));
+        let seen = seen.map_or(self.log.len() as u64, |(_, at)| *at);
+        let turn = asked.and_then(|call| match call.effect {
+            Effect::Talk(talk) => Some(talk.turn),
+            _ => None,
+        });
+        let shown = |row: &&LogRow| row.offset <= seen && row.record.turn_id == turn;
+        let rows: Vec<LogRow> = self.log.iter().filter(shown).cloned().collect();
         Reply {
             reply: None,
             failure: None,
@@ -297,7 +321,10 @@ impl Bench {
             agent_name: "Ada".to_owned(),
             tools: self.tools.clone(),
             constraints: self.constraints.clone(),
-            seen: self.asked.1,
+            project_ids: self.projects.clone(),
+            seats: self.seats.clone(),
+            seen,
+            heard: heard(&rows),
             messages: Vec::new(),
             over_budget: None,
         }
@@ -327,10 +354,9 @@ impl Bench {
             let names = out.data.as_ref().and_then(|data| data["decisions"].as_array()).expect("decisions");
             self.names.extend(names.iter().filter_map(Value::as_str).map(str::to_owned));
             self.take(emits);
-            let keys: Vec<String> = self.calls().into_iter().map(|call| call.key).collect();
-            if keys != self.asked.0 {
-                self.asked = (keys, self.log.len() as u64);
-            }
+            let begins = self.log.len() as u64;
+            let began = |key: &str| self.asked.iter().find(|(one, _)| one == key).map_or(begins, |(_, at)| *at);
+            self.asked = self.calls().into_iter().map(|call| (call.key.clone(), began(&call.key))).collect();
         }
         decision
     }

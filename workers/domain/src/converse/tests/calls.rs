@@ -67,8 +67,9 @@ fn who_is_looped_in_joins_and_the_caller_goes_on() {
     talk.say("ask the architect");
     talk.assemble();
     talk.reply("", &[("c1", "arch", json!({"question": "how?"}))]);
-    let spec = &talk.follow_ups[0].session.as_ref().unwrap().0.spec;
-    assert_eq!(spec.conversation_id.as_ref().unwrap().as_str(), "c-1");
+    let new = &talk.follow_ups[0].session.as_ref().unwrap().0;
+    assert_eq!(new.spec.conversation_id.as_ref().unwrap().as_str(), "c-1");
+    assert_eq!(new.added_by_turn_id.as_ref().map(|id| id.as_str()), Some("in-1"), "who brought it in is kept");
     assert!(talk.operations.is_empty(), "nothing is waited for (K-18)");
     assert!(format!("{:?}", talk.request().messages.last()).contains("joined"));
 }

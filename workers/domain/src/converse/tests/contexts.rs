@@ -9,7 +9,7 @@ use crate::chat::{ModelTarget, Parameters, Role};
 use crate::context::{MemoryBlock, MemoryTier};
 use crate::converse::{Assembly, Gathered, Shown, Summary, TurnSnapshot, assemble};
 
-fn row(offset: u64, kind: LogKind, agent: Option<&str>, body: Value) -> LogRow {
+pub fn row(offset: u64, kind: LogKind, agent: Option<&str>, body: Value) -> LogRow {
     let record = LogRecord {
         kind,
         id: format!("m{offset}"),
@@ -22,24 +22,26 @@ fn row(offset: u64, kind: LogKind, agent: Option<&str>, body: Value) -> LogRow {
     LogRow { offset, record }
 }
 
-fn said(offset: u64, agent: Option<&str>) -> LogRow {
+pub fn said(offset: u64, agent: Option<&str>) -> LogRow {
     let (who, role) = if agent.is_some() { ("agent", "assistant") } else { ("user", "user") };
     let body = json!({"message_id": format!("m{offset}"), "sender_type": who, "role": role, "agent_id": agent,
         "text": format!("said {offset}"), "event_type": "utterance"});
     row(offset, LogKind::Message, agent, body)
 }
 
-fn summary(offset: u64, agent: &str, upto: u64, scope: &str) -> LogRow {
+pub fn summary(offset: u64, agent: &str, upto: u64, scope: &str) -> LogRow {
     let text = format!("[Context Summary: {upto}]");
     row(offset, LogKind::Summary, Some(agent), json!({"upto": upto, "text": text, "batches": [], "scope": scope}))
 }
 
-/// A turn of `ada` that answers the message at `input`.
-fn gathered(history: Vec<LogRow>, input: u64) -> Gathered {
+/// The turn `now` of `ada`, that answers the message at `input`.
+pub fn gathered(history: Vec<LogRow>, input: u64) -> Gathered {
     let persona = json!({"system_prompt": "You help.", "model_profile_id": "m", "context_budget": 0.5});
     Gathered {
+        turn: TurnId::parse("now").unwrap(),
         agent: AgentId::parse("ada").unwrap(),
         agent_name: "Ada".to_owned(),
+        project_ids: Vec::new(),
         persona: serde_json::from_value(persona).unwrap(),
         target: ModelTarget::Default,
         parameters: Parameters::default(),
@@ -48,6 +50,7 @@ fn gathered(history: Vec<LogRow>, input: u64) -> Gathered {
         history,
         input: said(input, None).record.body.to().unwrap(),
         in_work: Vec::new(),
+        active: Vec::new(),
         recent: Vec::new(),
         blocks: Vec::new(),
         found: Vec::new(),

@@ -52,6 +52,41 @@ fn what_a_cut_reply_had_said_is_kept() {
 }
 
 #[test]
+fn guidance_that_the_model_was_shown_is_answered_once() {
+    let mut talk = Bench::new(json!({}));
+    talk.say("count");
+    talk.assemble();
+    talk.guide(json!({"note": "slowly"}));
+    let mut cut = talk.blank();
+    cut.cut = Some("one, two".to_owned());
+    talk.answer("chat", cut.into());
+    talk.guide(json!({"note": "stop counting"}));
+    // Guidance goes first; then the model is asked.
+    talk.begins_now();
+    assert_eq!(talk.blank().heard, 2);
+    talk.reply("As you wish.", &[]);
+    assert_eq!((talk.turn(0).moves, talk.turn(0).status), (2, TurnStatus::Completed));
+}
+
+/// An older worker leaves no count of the notes that the log has.
+#[test]
+fn guidance_is_answered_in_a_turn_that_an_older_worker_began() {
+    let mut talk = Bench::new(json!({})).with_tool("look", json!({}));
+    talk.say("find");
+    talk.assemble();
+    talk.reply("", &[("c1", "look", json!({}))]);
+    talk.guide(json!({"note": "in the attic"}));
+    talk.result("in-1.1.0", json!("nothing"));
+    let lane = talk.state["lanes"][0].as_object_mut().unwrap();
+    assert!(lane.remove("told").is_some());
+    talk.guide(json!({"note": "in French"}));
+    talk.reply("It is not there.", &[]);
+    assert_eq!(talk.turn(0).status, TurnStatus::Active, "the model was not shown the second note");
+    talk.reply("Rien.", &[]);
+    assert_eq!(talk.turn(0).status, TurnStatus::Completed);
+}
+
+#[test]
 fn a_cancelled_turn_fails_and_takes_its_work_along() {
     let tool = json!({"target_type": "agent", "target_id": "developer"});
     let mut talk = Bench::new(json!({})).with_tool("dev", tool);

@@ -1,7 +1,7 @@
 //! Whole turns: with and without tools, one after the other and side by side.
 
 use schemas::conversation::{LogKind, TurnPhase, TurnStatus};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::bench::Bench;
 use crate::chat::{Finish, Part, Role};
@@ -105,7 +105,10 @@ fn the_results_of_one_reply_are_awaited_together_and_given_in_the_order_of_the_c
         .collect();
     assert_eq!(ids, ["c1", "c2", "c3"]);
     assert_eq!(talk.turn(0).issues.tool_failures, 2, "the unknown tool and the slow one");
-    assert_eq!(talk.events().iter().filter(|event| *event == "tool.failed").count(), 2);
+    let events = talk.records(LogKind::Event).into_iter().map(|record| record.body.to_value());
+    let failed: Vec<Value> = events.filter(|event| event["type"] == "tool.failed").collect();
+    let told: Vec<_> = failed.iter().map(|event| (&event["tool"], &event["tool_call_id"])).collect();
+    assert_eq!(told, [(&json!("nothing"), &json!("c3")), (&json!("look"), &json!("c1"))], "which call it was");
 }
 
 #[test]

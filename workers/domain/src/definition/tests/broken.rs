@@ -172,6 +172,8 @@ fn actions() {
     for (kind, operation, config, field, words) in [
         ("llm", "generate", json!({}), "config.prompt", "is missing"),
         ("llm", "generate", json!({"prompt": "a", "prompt_spec_id": "b"}), "config.prompt", "leave one of them out"),
+        ("llm", "embed", json!({}), "config.prompt", "the text to embed"),
+        ("llm", "embed", json!({"prompt": "a", "model_profile_id": "m"}), "config.model_profile_id", "not a known"),
         ("http", "request", json!({}), "config.url", "is missing"),
         ("http", "request", json!({"url": "ftp://x"}), "config.url", "must begin with https://"),
         ("http", "request", json!({"url": "https://x", "method": "get"}), "config.method", "is none of GET"),

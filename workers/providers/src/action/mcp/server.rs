@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use schemas::limits::TOOL_ANSWER_BYTES_MAX;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::sync::Mutex;
@@ -12,6 +13,7 @@ use tokio::sync::Mutex;
 use super::http::HttpLink;
 use super::stdio::StdioLink;
 use super::{McpError, message};
+use crate::net::Net;
 
 /// A server as in `[mcp.<name>]` of `stepfleet.toml`: either a command or a url.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
@@ -68,6 +70,8 @@ impl McpServer {
 
 /// How long a server may take to get ready.
 const READY: Duration = Duration::from_secs(30);
+/// How long it may take to get ready and to tell all that it offers.
+const LISTED: Duration = Duration::from_secs(60);
 /// Tools that one server may offer, and the pages that it may tell them in.
 const TOOLS_MAX: usize = 1_000;
 const PAGES_MAX: usize = 50;
@@ -128,6 +132,14 @@ pub struct Servers {
 }
 
 impl Servers {
+    /// With a client of its own, to ask what servers offer.
+    ///
+    /// # Errors
+    /// When the TLS set-up of the machine is unusable.
+    pub fn to_ask(config: BTreeMap<String, McpServer>) -> Result<Self, String> {
+        Ok(Self::new(config, Net::new(false)?.models))
+    }
+
     /// Nothing is started or called before the first request.
     pub fn new(config: BTreeMap<String, McpServer>, client: reqwest::Client) -> Self {
         let server = |config: McpServer| Server { transport: config.transport(), link: Mutex::new(None) };
@@ -148,23 +160,33 @@ impl Servers {
         result
     }
 
-    /// What a server offers, as it tells it: `name`, `description`, `inputSchema`.
+    /// What a server offers, as it tells it: `name`, `description`, `inputSchema`, `annotations`.
     ///
     /// # Errors
-    /// As of [`Self::request`].
+    /// As of [`Self::request`]; and it tells more, or for longer, than a server may.
     pub async fn tools(&self, name: &str) -> Result<Vec<Value>, McpError> {
-        let mut tools = Vec::new();
-        let mut parameters = json!({});
+        let late = || McpError::broken(format!("it did not tell its tools within {} s", LISTED.as_secs()), true);
+        tokio::time::timeout(LISTED, self.pages(name)).await.unwrap_or_else(|_| Err(late()))
+    }
+
+    async fn pages(&self, name: &str) -> Result<Vec<Value>, McpError> {
+        let (mut tools, mut bytes, mut parameters) = (Vec::new(), 0, json!({}));
         for _ in 0..PAGES_MAX {
             let page = self.request(name, "tools/list", parameters).await?;
-            tools.extend(page.get("tools").and_then(Value::as_array).into_iter().flatten().cloned());
-            tools.truncate(TOOLS_MAX);
+            for tool in page.get("tools").and_then(Value::as_array).into_iter().flatten() {
+                bytes += tool.to_string().len();
+                tools.push(tool.clone());
+            }
+            if tools.len() > TOOLS_MAX || bytes > TOOL_ANSWER_BYTES_MAX {
+                let what = format!("it offers more than {TOOLS_MAX} tools or {TOOL_ANSWER_BYTES_MAX} bytes of them");
+                return Err(McpError::Invalid(what));
+            }
             match page.get("nextCursor").and_then(Value::as_str) {
-                Some(cursor) if tools.len() < TOOLS_MAX => parameters = json!({ "cursor": cursor }),
-                _ => return Ok(tools),
+                Some(cursor) => parameters = json!({ "cursor": cursor }),
+                None => return Ok(tools),
             }
         }
-        Ok(tools)
+        Err(McpError::Invalid(format!("its list of tools had not ended after {PAGES_MAX} pages")))
     }
 
     async fn link(&self, name: &str) -> Result<Arc<Link>, McpError> {

@@ -96,6 +96,15 @@ async fn time_size_and_output_have_limits() {
     assert_eq!(long.error.code, ToolErrorCode::InvalidInput);
 }
 
+/// Arrays of bytes are no part of the heap that Deno bounds.
+#[tokio::test]
+async fn memory_has_a_limit() {
+    let code = "const all = [];\nfor (;;) all.push(new Uint8Array(50_000_000).fill(1));";
+    let greedy = run(code, 60_000).await.unwrap_err();
+    assert_eq!(greedy.error.code, ToolErrorCode::ExecutionFailed);
+    assert!(greedy.error.message.contains("allocation failed"), "{}", greedy.error.message);
+}
+
 #[test]
 fn what_does_not_fit_a_result_is_cut_and_the_calls_are_kept() {
     let calls = vec![json!({"tool": "search", "ok": true, "ms": 3}); 26];

@@ -113,6 +113,34 @@ async fn noise_is_passed_over_and_floods_end_the_connection() {
 }
 
 #[tokio::test]
+async fn lists_of_tools_are_read_to_their_end_and_no_further() {
+    let greets = "read a; echo '{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{}}'; read b; ";
+    let page = |id: u64, result: Value| {
+        let answer = json!({"jsonrpc": "2.0", "id": id, "result": result});
+        format!("read c; case \"$c\" in *tools/list*) echo '{answer}';; esac; ")
+    };
+    let first = page(2, json!({"tools": [{"name": "a"}, {"name": "b"}], "nextCursor": "more"}));
+    let last = "read c; case \"$c\" in *'\"cursor\":\"more\"'*) echo \
+                '{\"jsonrpc\":\"2.0\",\"id\":3,\"result\":{\"tools\":[{\"name\":\"c\"}]}}';; esac; read d";
+    let actions = with(shell(&format!("{greets}{first}{last}")));
+    let tools = actions.servers().tools("there").await.expect("a list");
+    let names: Vec<&str> = tools.iter().filter_map(|tool| tool["name"].as_str()).collect();
+    assert_eq!(names, ["a", "b", "c"]);
+    let told = async |result: &str| {
+        let endless = format!(
+            "{greets}n=1; while read c; do n=$((n+1)); \
+             echo \"{{\\\"jsonrpc\\\":\\\"2.0\\\",\\\"id\\\":$n,\\\"result\\\":{result}}}\"; done"
+        );
+        with(shell(&endless)).servers().tools("there").await.unwrap_err().to_string()
+    };
+    let endless = told("{\\\"tools\\\":[],\\\"nextCursor\\\":\\\"x\\\"}").await;
+    assert!(endless.contains("had not ended"), "{endless}");
+    let many = format!("{{\\\"tools\\\":[{}{{}}],\\\"nextCursor\\\":\\\"x\\\"}}", "{},".repeat(99));
+    let many = told(&many).await;
+    assert!(many.contains("more than 1000 tools"), "{many}");
+}
+
+#[tokio::test]
 async fn the_whole_family_of_a_server_ends_with_it() {
     let folder = tempfile::tempdir().expect("a folder");
     let pipe = folder.path().join("pipe");

@@ -183,6 +183,69 @@ fn gemini_is_sent_contents() {
     assert_eq!(body, expected);
 }
 
+/// A call of an earlier turn, whose provider had no ids, between what was said then and what is asked now.
+fn resumed() -> ChatRequest {
+    let made = domain::chat::made_id("t1.1", 0);
+    let reply = vec![Part::text("I look."), Part::ToolCall(call(&made, "look", json!({})))];
+    ChatRequest {
+        messages: vec![
+            Message::text(Role::System, "be brief"),
+            Message::text(Role::User, "what is there?"),
+            Message::new(Role::Assistant, reply),
+            Message::new(Role::Tool, vec![Part::tool_result(made, "a cat", false)]),
+            Message::text(Role::Assistant, "A cat."),
+            Message::text(Role::User, "and now?"),
+        ],
+        tools: conversation().tools,
+        ..ChatRequest::default()
+    }
+}
+
+#[test]
+fn calls_of_earlier_turns_are_sent_between_the_words_of_then_and_now() {
+    let made = domain::chat::made_id("t1.1", 0);
+    let body = |vendor| request(&endpoint(vendor, "https://h"), &resumed(), false).expect("a request").body;
+    let text = |text: &str| json!({"type": "text", "text": text});
+    assert_eq!(
+        body(Vendor::Anthropic)["messages"],
+        json!([
+            {"role": "user", "content": [text("what is there?")]},
+            {"role": "assistant", "content": [text("I look."),
+                {"type": "tool_use", "id": made, "name": "look", "input": {}}]},
+            {"role": "user", "content": [
+                {"type": "tool_result", "tool_use_id": made, "is_error": false, "content": [text("a cat")]}]},
+            {"role": "assistant", "content": [text("A cat.")]},
+            {"role": "user", "content": [text("and now?")]},
+        ])
+    );
+    assert_eq!(
+        body(Vendor::Openai)["messages"],
+        json!([
+            {"role": "system", "content": "be brief"},
+            {"role": "user", "content": "what is there?"},
+            {"role": "assistant", "content": "I look.", "tool_calls": [
+                {"id": made, "type": "function", "function": {"name": "look", "arguments": "{}"}}]},
+            {"role": "tool", "tool_call_id": made, "content": "a cat"},
+            {"role": "assistant", "content": "A cat."},
+            {"role": "user", "content": "and now?"},
+        ])
+    );
+    let items = body(Vendor::OpenaiResponses);
+    let kinds: Vec<&Value> = items["input"].as_array().expect("items").iter().map(|item| &item["type"]).collect();
+    assert_eq!(kinds, ["message", "message", "message", "function_call", "function_call_output", "message", "message"]);
+    assert_eq!(items["input"][3]["call_id"], items["input"][4]["call_id"]);
+    assert_eq!(
+        body(Vendor::Gemini)["contents"],
+        json!([
+            {"role": "user", "parts": [{"text": "what is there?"}]},
+            {"role": "model", "parts": [{"text": "I look."}, {"functionCall": {"name": "look", "args": {}}}]},
+            {"role": "user", "parts": [{"functionResponse": {"name": "look", "response": {"result": "a cat"}}}]},
+            {"role": "model", "parts": [{"text": "A cat."}]},
+            {"role": "user", "parts": [{"text": "and now?"}]},
+        ])
+    );
+}
+
 #[test]
 fn nobody_sees_the_thoughts_of_another() {
     for vendor in Vendor::ALL {

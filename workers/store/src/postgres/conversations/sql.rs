@@ -1,7 +1,6 @@
 //! The statements that read conversations and change their rows. Readers are planned for what is
 //! asked, so conditions that do not apply cost nothing.
 
-use super::super::rows::now;
 use crate::columns::talk::conversation_columns;
 
 pub(super) const ONE: &str = concat!(
@@ -105,12 +104,10 @@ pub(super) const SAME: &str = concat!(
             AND p.agent_id IS NOT DISTINCT FROM $5::text AND p.session_id IS NOT DISTINCT FROM $6::text))
     ORDER BY p.participant_id = $3 DESC LIMIT 1"
 );
-pub(super) const LEAVE: &str = concat!(
-    "UPDATE conversation_participants SET left_at_ms = coalesce(left_at_ms, ",
-    now!(),
-    ") WHERE namespace = $1 AND conversation_id = $2 AND participant_id = $3
-    RETURNING joined_at_ms, left_at_ms, body"
-);
+pub(super) const SEAT: &str = concat!(participants!(), " AND p.participant_id = $3");
+pub(super) const LEAVE: &str = "
+    UPDATE conversation_participants SET left_at_ms = $4
+    WHERE namespace = $1 AND conversation_id = $2 AND participant_id = $3";
 
 /// The database counts the bytes, so that no more than was asked for travels.
 macro_rules! log {
@@ -164,6 +161,11 @@ macro_rules! turns {
 }
 pub(super) const TURNS: [&str; 2] = [turns!(">", "ASC"), turns!("<", "DESC")];
 
+/// Walks the index of active turns, over all namespaces.
+pub(super) const ACTIVE_TURNS: &str = "
+    SELECT t.namespace, t.conversation_id, t.created_at_ms, t.turn_id, t.body FROM turns AS t
+    WHERE t.status = 'active' AND (t.namespace, t.conversation_id, t.created_at_ms, t.turn_id) > ($1, $2, $3, $4)
+    ORDER BY t.namespace, t.conversation_id, t.created_at_ms, t.turn_id LIMIT $5";
 pub(super) const OPEN_TURNS: &str = "
     SELECT t.body FROM unnest($2::text[]) AS j (conversation_id)
     JOIN turns AS t ON t.namespace = $1 AND t.conversation_id = j.conversation_id AND t.status = 'active'
@@ -177,6 +179,7 @@ pub(super) const SPENT: &str = "
 #[cfg(test)]
 pub(in super::super) const SQL: &[(&str, &str)] = &[
     ("conversations::open_turns", OPEN_TURNS),
+    ("conversations::active_turns", ACTIVE_TURNS),
     ("conversations::spent", SPENT),
     ("conversations::look", super::look::LOOK),
     ("conversations::one", ONE),
@@ -189,6 +192,7 @@ pub(in super::super) const SQL: &[(&str, &str)] = &[
     ("conversations::forget_tags", FORGET_TAGS),
     ("conversations::participants", PARTICIPANTS),
     ("conversations::same", SAME),
+    ("conversations::seat", SEAT),
     ("conversations::leave", LEAVE),
     ("conversations::log", LOG[0]),
     ("conversations::log_back", LOG[1]),

@@ -6,10 +6,10 @@ use std::collections::HashMap;
 
 use async_trait::async_trait;
 use domain::ports::{ConversationChange, Inserted, Post, Posted};
-use domain::talk::{apply, refusal, stored};
+use domain::talk::{apply, refusal, seats, stored};
 use schemas::action::NewAction;
 use schemas::conversation::{Conversation, LogRecord, Participant};
-use schemas::id::{ConversationId, Namespace};
+use schemas::id::{ConversationId, Namespace, ParticipantId};
 use schemas::json::Json;
 use sqlx::PgConnection;
 
@@ -19,7 +19,7 @@ use super::super::{accept, talk};
 use super::{at, sql};
 use crate::accepting::Wanted;
 use crate::columns::talk::{conversation, log_row, participant};
-use crate::talking::{Additions, Forum, Joined, Said, place};
+use crate::talking::{Additions, Forum, Joined, Said, announcement, place};
 
 /// The row, locked to the end of the transaction.
 async fn find(
@@ -69,6 +69,7 @@ impl Create<'_> {
             place: home.clone(),
             opened_at_ms: now_ms,
             participant: Participant { joined_at_ms: now_ms, left_at_ms: None, ..one.clone() },
+            at_creation: false,
         });
         let additions = Additions {
             joined: joined.collect(),
@@ -145,9 +146,56 @@ impl Join<'_> {
         let now_ms = talk::now_ms(connection).await?;
         let new = Participant { joined_at_ms: now_ms, left_at_ms: None, ..self.new.clone() };
         let place = (self.namespace.clone(), self.id.clone());
-        let joined = Joined { place, opened_at_ms: conversation.created_at_ms, participant: new.clone() };
-        talk::write(connection, now_ms, &Additions { joined: vec![joined], ..Additions::default() }).await?;
+        let joined =
+            Joined { place, opened_at_ms: conversation.created_at_ms, participant: new.clone(), at_creation: false };
+        let forums = HashMap::from([(joined.place.clone(), Forum::of(conversation))]);
+        let additions = Additions { joined: vec![joined], ..Additions::default() };
+        talk::write_and_announce(connection, now_ms, &additions, &forums).await?;
         Ok(Inserted::New(new))
+    }
+}
+
+pub(super) struct Leave<'l> {
+    pub(super) namespace: &'l Namespace,
+    pub(super) id: &'l ConversationId,
+    pub(super) who: &'l ParticipantId,
+}
+
+#[async_trait]
+impl Unit<Option<Participant>> for Leave<'_> {
+    async fn run(&self, connection: &mut PgConnection) -> Result<Option<Participant>, Trouble> {
+        begin(connection).await?;
+        let result = match find(connection, self.namespace, self.id).await? {
+            Some(conversation) => self.leave(connection, &conversation).await?,
+            None => None,
+        };
+        commit(connection).await?;
+        Ok(result)
+    }
+}
+
+impl Leave<'_> {
+    async fn leave(
+        &self,
+        connection: &mut PgConnection,
+        conversation: &Conversation,
+    ) -> Result<Option<Participant>, Trouble> {
+        let seat = at(sql::SEAT, self.namespace, self.id).bind(self.who.as_str());
+        let seat = seat.fetch_optional(&mut *connection).await?;
+        let Some(known) = seat.as_ref().map(participant).transpose()? else { return Ok(None) };
+        if known.left_at_ms.is_some() {
+            return Ok(Some(known));
+        }
+        let now_ms = talk::now_ms(connection).await?;
+        let left = at(sql::LEAVE, self.namespace, self.id).bind(self.who.as_str()).bind(now_ms);
+        left.execute(&mut *connection).await?;
+        let left = Participant { left_at_ms: Some(now_ms), ..known };
+        if let Some(record) = seats::left(conversation.status, &left) {
+            let home = (self.namespace.clone(), self.id.clone());
+            let forums = HashMap::from([(home.clone(), Forum::of(conversation))]);
+            talk::write(connection, now_ms, &announcement(&[(home, record)], &forums)).await?;
+        }
+        Ok(Some(left))
     }
 }
 

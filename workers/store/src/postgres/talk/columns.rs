@@ -56,6 +56,7 @@ pub(super) fn joined(query: Statement, additions: &Additions<'_>) -> Statement {
         .bind(list(&additions.joined, |joined: &Joined| joined.opened_at_ms))
         .bind(list(rows(), |new: &Participant| new.joined_at_ms))
         .bind(list(rows(), |new| Json::of(new).as_str().to_owned()))
+        .bind(list(&additions.joined, |joined: &Joined| joined.at_creation))
 }
 
 /// What [`super::sql::SAY`] says.

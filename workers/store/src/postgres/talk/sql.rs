@@ -45,12 +45,21 @@ pub(super) const OPEN: &str = "
 pub(super) const TAG: &str = "
     INSERT INTO conversation_tags (namespace, conversation_id, opened_at_ms, tag)
     SELECT * FROM unnest($1::text[], $2::text[], $3::int8[], $4::text[]) ON CONFLICT DO NOTHING";
-/// Whoever takes part already is left as they are.
+/// Whoever takes part already is left as they are; the others are told of. A session that is created takes no seat
+/// again that it has lost before.
 pub(super) const JOIN: &str = "
     INSERT INTO conversation_participants (namespace, conversation_id, participant_id, user_id, agent_id, session_id,
         opened_at_ms, joined_at_ms, body)
-    SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::int8[], $8::int8[],
-        $9::text[]) ON CONFLICT DO NOTHING";
+    SELECT j.namespace, j.conversation_id, j.participant_id, j.user_id, j.agent_id, j.session_id, j.opened_at_ms,
+        j.joined_at_ms, j.body
+    FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::int8[], $8::int8[],
+        $9::text[], $10::bool[]) AS j (namespace, conversation_id, participant_id, user_id, agent_id, session_id,
+        opened_at_ms, joined_at_ms, body, at_creation)
+    WHERE NOT j.at_creation OR (SELECT p.participant_id FROM conversation_participants AS p
+        WHERE p.namespace = j.namespace AND p.conversation_id = j.conversation_id AND p.session_id = j.session_id
+        LIMIT 1) IS NULL
+    ON CONFLICT DO NOTHING
+    RETURNING namespace, conversation_id, participant_id";
 /// What is said, in one statement: records ($1 to $10), the ends of logs ($11 to $13) with the time ($14), what was
 /// spent ($15 to $19) with its bound ($20), turns ($21 to $27). Parts without rows change nothing.
 ///

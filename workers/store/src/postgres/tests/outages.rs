@@ -70,6 +70,37 @@ async fn a_database_that_is_killed_loses_nothing_and_is_found_again() {
 }
 
 #[tokio::test]
+async fn connections_that_broke_while_they_were_idle_fail_nobody() {
+    let server = Server::start("postgres");
+    let url = fresh_url_on(&server.told("STEPFLEET_DATABASE_URL")).await;
+    let store = open(&url).await;
+    let (ports, owner) = (Ports::of(store.clone()), worker("w1"));
+    let row = ports.created("s1", "agent").await;
+    let epoch = ports.own(row.shard, &owner).await;
+    ports.commit_one(&owner, next_commit(&row, epoch, 1)).await;
+    let row = ports.row(&row.key).await;
+    server.kill();
+    store.shards().await.expect_err("whoever looks notices");
+    server.start_again();
+    until("a connection", async || store.ping().await.ok()).await;
+    // Both go over connections of before.
+    ports.accept(input("after", "s1")).await;
+    ports.commit_one(&owner, next_commit(&row, epoch, 1)).await;
+    let row = ports.row(&row.key).await;
+    store.shards().await.expect("a connection that lasts");
+    // Now the database is there all the time: whoever asks first connects anew, and fails at nothing.
+    let all = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+               WHERE datname = current_database() AND pid <> pg_backend_pid()";
+    execute(&url, all).await;
+    // No connection is trusted for so long.
+    tokio::time::sleep(Duration::from_millis(1_200)).await;
+    store.shards().await.expect("one that is asked first");
+    ports.accept(input("later", "s1")).await;
+    ports.commit_one(&owner, next_commit(&row, epoch, 1)).await;
+    store.close().await;
+}
+
+#[tokio::test]
 async fn a_worker_hears_of_a_schema_that_it_does_not_know() {
     let (store, url) = fresh().await;
     assert_eq!(store.heartbeat(&info("w1")).await.expect("a heartbeat").newer_schema, None);

@@ -61,6 +61,7 @@ async fn writers_find_rows_by_key_in_the_order_given() {
                 ("shards_pkey ", "shard ="),
                 ("session_specs_pkey ", "session_id ="),
                 ("conversations_pkey ", "conversation_id ="),
+                ("conversation_participants_pkey ", "conversation_id ="),
                 ("conversation_log_namespace_conversation_id_record_id_key ", "record_id ="),
                 ("operations_pkey ", "operation_id ="),
                 ("actions_pending ", "shard ="),

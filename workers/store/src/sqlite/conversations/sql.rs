@@ -101,10 +101,10 @@ pub(super) const SAME: &str = concat!(
         OR (p.left_at_ms IS NULL AND p.user_id IS ?4 AND p.agent_id IS ?5 AND p.session_id IS ?6))
     ORDER BY p.participant_id = ?3 DESC LIMIT 1"
 );
+pub(super) const SEAT: &str = concat!(participants!(), " AND p.participant_id = ?3");
 pub(super) const LEAVE: &str = "
-    UPDATE conversation_participants SET left_at_ms = coalesce(left_at_ms, ?4)
-    WHERE namespace = ?1 AND conversation_id = ?2 AND participant_id = ?3
-    RETURNING joined_at_ms, left_at_ms, body";
+    UPDATE conversation_participants SET left_at_ms = ?4
+    WHERE namespace = ?1 AND conversation_id = ?2 AND participant_id = ?3";
 
 macro_rules! log {
     ($index:literal, $condition:literal, $order:literal) => {
@@ -169,6 +169,11 @@ pub(super) const TURNS_OPEN: [&str; 2] = [
     turns!("turns_open", " AND t.conversation_id = ?4 AND t.status = 'active'", "<", "DESC"),
 ];
 
+/// Walks the index of active turns, over all namespaces.
+pub(super) const ACTIVE_TURNS: &str = "
+    SELECT t.namespace, t.conversation_id, t.created_at_ms, t.turn_id, t.body FROM turns AS t INDEXED BY turns_open
+    WHERE t.status = 'active' AND (t.namespace, t.conversation_id, t.created_at_ms, t.turn_id) > (?1, ?2, ?3, ?4)
+    ORDER BY t.namespace, t.conversation_id, t.created_at_ms, t.turn_id LIMIT ?5";
 pub(super) const OPEN_TURNS: &str = "
     SELECT t.body FROM json_each(?2) AS j CROSS JOIN turns AS t INDEXED BY turns_open
         ON t.namespace = ?1 AND t.conversation_id = j.value AND t.status = 'active'
@@ -181,6 +186,7 @@ pub(super) const SPENT: &str = "
 #[cfg(test)]
 pub(in super::super) const SQL: &[(&str, &str)] = &[
     ("conversations::open_turns", OPEN_TURNS),
+    ("conversations::active_turns", ACTIVE_TURNS),
     ("conversations::spent", SPENT),
     ("conversations::one", ONE),
     ("conversations::list", LIST),
@@ -193,6 +199,7 @@ pub(in super::super) const SQL: &[(&str, &str)] = &[
     ("conversations::forget_tags", FORGET_TAGS),
     ("conversations::participants", PARTICIPANTS),
     ("conversations::same", SAME),
+    ("conversations::seat", SEAT),
     ("conversations::leave", LEAVE),
     ("conversations::log", LOG),
     ("conversations::log_back", LOG_BACK),

@@ -5,9 +5,9 @@ use std::collections::HashMap;
 
 use domain::failure::Failure;
 use domain::ports::{ConversationChange, Inserted};
-use domain::talk::{apply, stored};
+use domain::talk::{apply, seats, stored};
 use schemas::conversation::{Conversation, LogRecord, Participant};
-use schemas::id::{ConversationId, Namespace};
+use schemas::id::{ConversationId, Namespace, ParticipantId};
 use schemas::json::Json;
 use sqlx::SqliteConnection;
 
@@ -15,7 +15,7 @@ use super::super::failure::failure;
 use super::super::talk;
 use super::{at, sql};
 use crate::columns::talk::{conversation, participant};
-use crate::talking::{Additions, Forum, Joined, Said, place};
+use crate::talking::{Additions, Forum, Joined, Said, announcement, place};
 
 type Key<'k> = (&'k Namespace, &'k ConversationId);
 /// A new conversation, its first participants, and its first messages.
@@ -49,6 +49,7 @@ pub(super) async fn create(
         place: home.clone(),
         opened_at_ms: now_ms,
         participant: Participant { joined_at_ms: now_ms, left_at_ms: None, ..one.clone() },
+        at_creation: false,
     });
     let additions = Additions {
         joined: joined.collect(),
@@ -97,7 +98,34 @@ pub(super) async fn join(
     }
     let new = Participant { joined_at_ms: now_ms, left_at_ms: None, ..new.clone() };
     let place = (namespace.clone(), id.clone());
-    let joined = Joined { place, opened_at_ms: conversation.created_at_ms, participant: new.clone() };
-    talk::write(connection, now_ms, &Additions { joined: vec![joined], ..Additions::default() }).await?;
+    let joined =
+        Joined { place, opened_at_ms: conversation.created_at_ms, participant: new.clone(), at_creation: false };
+    let forums = HashMap::from([(joined.place.clone(), Forum::of(&conversation))]);
+    let additions = Additions { joined: vec![joined], ..Additions::default() };
+    talk::write_and_announce(connection, now_ms, &additions, &forums).await?;
     Ok(Some(Inserted::New(new)))
+}
+
+pub(super) async fn leave(
+    connection: &mut SqliteConnection,
+    now_ms: i64,
+    (namespace, id): Key<'_>,
+    who: &ParticipantId,
+) -> Result<Option<Participant>, Failure> {
+    let Some(conversation) = find(connection, (namespace, id)).await? else { return Ok(None) };
+    let seat = at(sql::SEAT, namespace, id).bind(who.to_string());
+    let seat = seat.fetch_optional(&mut *connection).await.map_err(failure)?;
+    let Some(known) = seat.as_ref().map(participant).transpose()? else { return Ok(None) };
+    if known.left_at_ms.is_some() {
+        return Ok(Some(known));
+    }
+    let left = at(sql::LEAVE, namespace, id).bind(who.to_string()).bind(now_ms);
+    left.execute(&mut *connection).await.map_err(failure)?;
+    let left = Participant { left_at_ms: Some(now_ms), ..known };
+    if let Some(record) = seats::left(conversation.status, &left) {
+        let home = (namespace.clone(), id.clone());
+        let forums = HashMap::from([(home.clone(), Forum::of(&conversation))]);
+        talk::write(connection, now_ms, &announcement(&[(home, record)], &forums)).await?;
+    }
+    Ok(Some(left))
 }

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use domain::failure::Failure;
-use domain::memory::search::{Scanned, Search, hits};
+use domain::memory::search::{Scanned, Search};
 use domain::memory::{MemoryHits, MemoryQuery};
 use schemas::id::MemoryId;
 use schemas::limits::{MEMORIES_NEAR_MAX, MEMORY_SCAN_PAGE};
@@ -14,7 +14,7 @@ use sqlx::sqlite::SqliteRow;
 use tokio::sync::Mutex as AsyncMutex;
 
 use super::super::SqliteStore;
-use crate::remembering::{Corpus, SeenRow, memory};
+use crate::remembering::{Corpus, SeenRow, found};
 
 /// Memory that all rows together may take, bytes. Beyond it, all but those of the last search are forgotten.
 const BYTES_MAX: usize = 32 << 20;
@@ -72,6 +72,13 @@ impl Seen {
             agents.retain(|owner, _| owner == last);
         }
     }
+
+    /// Agents whose rows are kept, and the bytes that all of these take.
+    #[cfg(test)]
+    pub(in super::super) fn kept(&self) -> (usize, usize) {
+        let agents = locked(&self.0);
+        (agents.len(), agents.values().map(|of_agent| *locked(&of_agent.bytes)).sum())
+    }
 }
 
 /// Carries a write out to its end, with what it says here, though its caller may go away half way: nobody
@@ -113,14 +120,7 @@ pub(super) async fn search(
     }
     *place = Some(rows);
     drop(place);
-    let ranked = search.finish();
-    if ranked.is_empty() {
-        return Ok(Some(MemoryHits { hits: Vec::new(), incomplete: false }));
-    }
-    let ids: Vec<&str> = ranked.iter().map(|ranked| ranked.id.as_str()).collect();
-    let found = Corpus::some(store, owner, &ids).await?;
-    let memories = found.iter().map(|row| memory(owner, row)).collect::<Result<_, Failure>>()?;
-    Ok(Some(MemoryHits { hits: hits(ranked, memories), incomplete: false }))
+    found(store, owner, search, false).await.map(Some)
 }
 
 /// `None`: there are too many.

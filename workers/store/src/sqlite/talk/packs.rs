@@ -47,6 +47,7 @@ pub(super) fn joined(additions: &Additions<'_>) -> Pack {
             row.opt_id(new.agent_id.as_ref().map(|id| id.as_str()));
             row.opt_id(new.session_id.as_ref().map(|id| id.as_str()));
             row.int(joined.opened_at_ms).int(new.joined_at_ms).text(Json::of(new).as_str());
+            row.int(i64::from(joined.at_creation));
         });
     }
     pack

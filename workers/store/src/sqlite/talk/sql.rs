@@ -135,13 +135,18 @@ pub(super) const TAG: &str = "
     INSERT INTO conversation_tags (namespace, conversation_id, opened_at_ms, tag)
     SELECT value->>0, value->>1, value->>2, cast(substr(?2, value->>3, value->>4) AS TEXT) FROM json_each(?1)
     WHERE true ON CONFLICT DO NOTHING";
-/// Whoever takes part already is left as they are.
+/// Whoever takes part already is left as they are; the others are told of. A session that is created takes no seat
+/// again that it has lost before.
 pub(super) const JOIN: &str = "
     INSERT INTO conversation_participants (namespace, conversation_id, participant_id, user_id, agent_id, session_id,
         opened_at_ms, joined_at_ms, body)
     SELECT value->>0, value->>1, value->>2, value->>3, value->>4, value->>5, value->>6, value->>7,
         cast(substr(?2, value->>8, value->>9) AS TEXT)
-    FROM json_each(?1) WHERE true ON CONFLICT DO NOTHING";
+    FROM json_each(?1) AS j
+    WHERE NOT (j.value->>10 AND EXISTS (SELECT 1 FROM conversation_participants AS p
+        WHERE p.namespace = j.value->>0 AND p.conversation_id = j.value->>1 AND p.session_id = j.value->>5))
+    ON CONFLICT DO NOTHING
+    RETURNING namespace, conversation_id, participant_id";
 /// As `domain::talk::take_state` says.
 pub(super) const PUT_OPERATIONS: &str = "
     INSERT INTO operations (namespace, operation_id, conversation_id, session_id, turn_id, kind, state, attempt,

@@ -85,3 +85,39 @@ async fn nothing_of_a_deleted_memory_is_left() {
     store.write(&owner(), &NewMemory { content: "short".into(), ..again }).await.expect("written");
     assert_eq!(count().await.0, 0, "what no longer overflows leaves no overflow");
 }
+
+#[tokio::test]
+async fn what_searches_keep_in_memory_is_bounded() {
+    const BYTES_MAX: usize = 32 << 20;
+    let (store, path, _directory) = fresh().await;
+    let options = SqliteConnectOptions::new().filename(&path);
+    let mut connection = SqliteConnection::connect_with(&options).await.expect("a connection");
+    // Ten memories of 600 kB each for every agent: the rows of five agents have room, those of six do not.
+    let fill = "
+        WITH RECURSIVE n (n) AS (SELECT 0 UNION ALL SELECT n + 1 FROM n WHERE n < 59)
+        INSERT INTO memories (namespace, agent_id, id, version, tier, type, significance, metadata, content,
+            content_hash, body_hash, created_at_ms, updated_at_ms)
+        SELECT 'default', printf('agent%d', n / 10), printf('m%d', n), 1, 'archival', 'fact', 0.5,
+            json_object('large', hex(zeroblob(300000))), 'needle', zeroblob(32), zeroblob(32), n, n
+        FROM n";
+    sqlx::query(fill).execute(&mut connection).await.expect("filled");
+    connection.close().await.expect("closed");
+    let search = async |n: usize| {
+        let agent_id = AgentId::parse(&format!("agent{n}")).expect("an id");
+        let found = store.search(&MemoryOwner { agent_id, ..owner() }, &query("needle")).await.expect("a search");
+        let mut ids: Vec<_> = found.hits.iter().map(|hit| hit.memory.id.to_string()).collect();
+        ids.sort();
+        assert_eq!(ids, (0..10).map(|m| format!("m{}", 10 * n + m)).collect::<Vec<_>>());
+        store.0.seen.kept()
+    };
+    for n in 0..5 {
+        let (agents, bytes) = search(n).await;
+        assert_eq!(agents, n + 1, "there is room");
+        assert!((agents * 6_000_000..BYTES_MAX).contains(&bytes), "{agents} agents take {bytes} bytes");
+    }
+    for n in [5, 0] {
+        let (agents, bytes) = search(n).await;
+        assert_eq!(agents, if n == 5 { 1 } else { 2 }, "all but those of the search are forgotten, and read again");
+        assert!(bytes < BYTES_MAX, "{bytes} bytes");
+    }
+}

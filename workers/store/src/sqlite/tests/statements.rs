@@ -89,6 +89,7 @@ async fn orders_come_from_indexes() {
         "conversations::turns_of_session_back",
         "conversations::turns_open",
         "conversations::turns_open_back",
+        "conversations::active_turns",
         "operations::due",
         "operations::waiting",
         "operations::expired",
@@ -108,6 +109,7 @@ async fn orders_come_from_indexes() {
         "memories::settled",
         "transcripts::unarchived",
         "transcripts::archived_ends",
+        "transcripts::heavy_records",
     ];
     for (name, sql) in statements().into_iter().filter(|(name, _)| ordered.contains(name)) {
         let explain = format!("EXPLAIN QUERY PLAN {sql}");

@@ -117,12 +117,21 @@ async fn commits_of_the_same_process_tell_of_what_they_dispatch() {
 /// A broker that keeps what it is handed, and may be away.
 #[derive(Default)]
 struct Broker {
+    opened: Mutex<Vec<String>>,
     taken: Mutex<Vec<(String, String, u32)>>,
     away: std::sync::atomic::AtomicBool,
 }
 
 #[async_trait]
 impl TaskQueue for Broker {
+    async fn open(&self, pool: &str) -> Result<(), Failure> {
+        if self.away.load(std::sync::atomic::Ordering::Relaxed) {
+            return Err(Failure::unavailable("the broker is away"));
+        }
+        self.opened.lock().expect("unpoisoned").push(pool.to_owned());
+        Ok(())
+    }
+
     async fn send(&self, pool: &str, task: &schemas::api::TaskBody) -> Result<(), Failure> {
         if self.away.load(std::sync::atomic::Ordering::Relaxed) {
             return Err(Failure::unavailable("the broker is away"));
@@ -131,6 +140,55 @@ impl TaskQueue for Broker {
         self.taken.lock().expect("unpoisoned").push(sent);
         Ok(())
     }
+}
+
+/// A broker that does not answer.
+struct Silent;
+
+#[async_trait]
+impl TaskQueue for Silent {
+    async fn open(&self, _pool: &str) -> Result<(), Failure> {
+        std::future::pending().await
+    }
+
+    async fn send(&self, _pool: &str, _task: &schemas::api::TaskBody) -> Result<(), Failure> {
+        std::future::pending().await
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_broker_that_does_not_answer_holds_up_no_drain() {
+    let place = Place::new(Tools::default()).await;
+    let pool = Relayed { namespace: Namespace::default_ns(), pool: "python".to_owned() };
+    let deps = ExecutorDeps { tasks: Some(Arc::new(Silent)), ..place.deps(place.ports.operations.clone()) };
+    let config = ExecutorConfig { relayed: vec![pool], ..config("e1") };
+    let executor = Executor::start(deps, config, Nudge::default());
+    sleep(Duration::from_millis(100)).await;
+    tokio::time::timeout(Duration::from_secs(60), executor.drain()).await.expect("an end");
+}
+
+/// Longer than so many starts may be lost.
+#[tokio::test(start_paused = true)]
+async fn a_broker_that_is_away_for_long_uses_up_no_start() {
+    let place = Place::new(Tools::default()).await;
+    let broker = Arc::new(Broker::default());
+    broker.away.store(true, std::sync::atomic::Ordering::Relaxed);
+    let pool = Relayed { namespace: Namespace::default_ns(), pool: "python".to_owned() };
+    let deps = ExecutorDeps { tasks: Some(broker.clone()), ..place.deps(place.ports.operations.clone()) };
+    let config = ExecutorConfig { relayed: vec![pool], ..config("e1") };
+    let executor = Executor::start(deps, config, Nudge::default());
+    let theirs = Operation { pool: "default:python".to_owned(), ..task("o1", EffectClass::AtMostOnce) };
+    place.dispatch(vec![theirs]).await;
+    sleep(Duration::from_secs(3 * u64::from(schemas::limits::OPERATION_LOST_MAX))).await;
+    let waiting = place.ports.work("o1").await.operation;
+    assert_eq!((waiting.lost, waiting.state.is_open()), (0, true), "{waiting:?}");
+    assert_eq!(waiting.error.as_deref(), Some("the broker is away"));
+    broker.away.store(false, std::sync::atomic::Ordering::Relaxed);
+    sleep(Duration::from_millis(1_200)).await;
+    let taken = broker.taken.lock().expect("unpoisoned").clone();
+    assert_eq!(taken, [("python".to_owned(), "o1".to_owned(), 1)], "its first start");
+    assert_eq!(*broker.opened.lock().expect("unpoisoned"), ["python"], "once, when it can be");
+    executor.drain().await;
 }
 
 #[tokio::test(start_paused = true)]

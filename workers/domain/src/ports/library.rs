@@ -1,9 +1,10 @@
-//! Where conversations are kept.
+//! Where the library keeps its conversations. A fleet's own are behind [`super::Conversations`].
 
 use async_trait::async_trait;
-use domain::context::{Conversation, ConversationMessage, ConversationTurn};
-use domain::failure::Failure;
 use schemas::id::{ConversationId, TurnId};
+
+use crate::context::{Conversation, ConversationMessage, ConversationTurn};
+use crate::failure::Failure;
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum StoreError {

@@ -1,0 +1,137 @@
+//! Agents that are looped in: who takes part already is asked where they are, and sits there once.
+
+use schemas::action::ActionType;
+use schemas::conversation::Participant;
+use schemas::id::{AgentId, DefinitionId, SessionId};
+use serde_json::{Value, json};
+
+use super::bench::Bench;
+use crate::converse::{Seat, seats};
+use crate::moniker::FollowUp;
+
+fn seat(agent: &str, session: &str) -> Seat {
+    Seat { agent_id: AgentId::parse(agent).unwrap(), session_id: SessionId::parse(session).unwrap() }
+}
+
+/// A turn whose model may loop in the architect.
+fn asked(config: Value, more: &Value) -> Bench {
+    let mut tool = json!({"target_type": "agent", "target_id": "architect", "invocation_mode": "loop_in"});
+    tool.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    Bench::new(config).with_tool("arch", tool)
+}
+
+fn question() -> Value {
+    json!({"question": "how?"})
+}
+
+fn of_kind(talk: &Bench, kind: ActionType) -> Vec<&FollowUp> {
+    talk.follow_ups.iter().filter(|one| one.kind == kind).collect()
+}
+
+/// One session was made, and both inputs are for it, each as a turn of its own.
+fn sits_once(talk: &Bench) {
+    let made = of_kind(talk, ActionType::Create);
+    let inputs = of_kind(talk, ActionType::Input);
+    assert_eq!((made.len(), inputs.len()), (1, 2), "{:?}", talk.follow_ups);
+    assert!(inputs.iter().all(|input| input.session_id == made[0].session_id), "{inputs:?}");
+    let turn = |input: &FollowUp| input.payload.to_value()["turn_id"].clone();
+    assert_ne!(turn(inputs[0]), turn(inputs[1]));
+}
+
+#[test]
+fn who_takes_part_already_is_asked_where_they_are() {
+    let mut talk = asked(json!({}), &json!({}));
+    talk.seats = vec![seat("architect", "s-arch")];
+    talk.say("ask the architect");
+    talk.assemble();
+    talk.reply("", &[("c1", "arch", question())]);
+    let [input] = talk.follow_ups.as_slice() else { panic!("{:?}", talk.follow_ups) };
+    assert_eq!((input.kind, input.session_id.as_str()), (ActionType::Input, "s-arch"));
+    let given = input.payload.to_value();
+    assert_eq!((&given["text"], &given["caller"]["depth"]), (&json!("how?"), &json!(1)));
+    assert!(format!("{:?}", talk.request().messages.last()).contains("s-arch"));
+    assert!(talk.talk().children().is_empty(), "it is not its caller's to pause");
+    talk.guide(json!({"cancel_turn": "in-1"}));
+    let cancelled = of_kind(&talk, ActionType::Interrupt);
+    assert_eq!(cancelled[0].session_id.as_str(), "s-arch", "but what it was asked for ends with its caller's turn");
+}
+
+#[test]
+fn who_is_looped_in_twice_by_one_reply_sits_there_once() {
+    let mut talk = asked(json!({}), &json!({}));
+    talk.say("ask twice");
+    talk.assemble();
+    talk.reply("", &[("c1", "arch", question()), ("c2", "arch", question())]);
+    sits_once(&talk);
+    assert_eq!(talk.talk().children().len(), 1);
+}
+
+#[test]
+fn who_was_looped_in_by_a_turn_beside_this_one_sits_there_once() {
+    let mut talk = asked(json!({}), &json!({}));
+    talk.say("one");
+    talk.say("two");
+    talk.assemble();
+    talk.assemble();
+    talk.reply("", &[("c1", "arch", question())]);
+    // The first turn ends; the model of the second was asked before all that.
+    talk.reply("I asked.", &[]);
+    talk.extract();
+    talk.reply("", &[("c1", "arch", question())]);
+    sits_once(&talk);
+    // What is known of those who are there counts again once a model is asked anew: whoever was removed comes back.
+    talk.reply("", &[("c2", "arch", question())]);
+    assert_eq!(of_kind(&talk, ActionType::Create).len(), 2);
+}
+
+#[test]
+fn who_was_looped_in_while_a_person_was_asked_sits_there_once() {
+    let mut talk = asked(json!({}), &json!({"requires_approval": {}}));
+    talk.say("ask twice");
+    talk.assemble();
+    talk.reply("", &[("c1", "arch", question()), ("c2", "arch", question())]);
+    assert!(talk.follow_ups.is_empty(), "nobody is asked before the yes");
+    for operation in ["in-1.1.0.ask", "in-1.1.1.ask"] {
+        talk.result(operation, json!({"approved": true}));
+    }
+    sits_once(&talk);
+}
+
+#[test]
+fn those_who_ask_one_another_come_to_an_end() {
+    for (depth, refused) in [(7, 0), (8, 1)] {
+        let mut talk = asked(json!({"depth": 1}), &json!({}));
+        talk.seats = vec![seat("architect", "s-arch")];
+        let caller = json!({"type": "agent", "agent_id": "architect", "turn_id": "t0", "depth": depth});
+        talk.input(json!({"text": "and now you", "caller": caller}));
+        talk.assemble();
+        talk.reply("", &[("c1", "arch", question())]);
+        assert_eq!(talk.turn(0).issues.tool_failures, refused);
+        assert_eq!(talk.follow_ups.is_empty(), refused == 1);
+    }
+}
+
+#[test]
+fn seats_are_of_those_who_are_there_and_may_be_looped_in() {
+    let tools = asked(json!({}), &json!({})).tools;
+    let of = |id: &str, agent: &str, left_at_ms: Option<i64>| -> Participant {
+        let who = json!({"participant_id": id, "type": "agent", "agent_id": agent, "session_id": format!("s-{id}"),
+            "role": "responder", "joined_at_ms": 1, "left_at_ms": left_at_ms});
+        serde_json::from_value(who).unwrap()
+    };
+    let here = [of("p1", "architect", Some(2)), of("p2", "architect", None), of("p3", "writer", None)];
+    assert_eq!(seats(&here, &tools), [seat("architect", "s-p2")]);
+    let schema = json!({"type": "object", "properties": {"invocation_mode": {"type": "string"}}});
+    let delegates = asked(json!({}), &json!({"invocation_mode": "delegate", "input_schema": schema})).tools;
+    assert!(seats(&here, &delegates).is_empty(), "a delegate works elsewhere");
+}
+
+#[test]
+fn tools_are_told_the_projects_of_the_agent() {
+    let mut talk = Bench::new(json!({})).with_tool("look", json!({}));
+    talk.projects = vec![DefinitionId::parse("p-1").unwrap()];
+    talk.say("find it");
+    talk.assemble();
+    talk.reply("", &[("c1", "look", json!({}))]);
+    assert_eq!(talk.operations[0].request.to_value()["context"]["project_ids"], json!(["p-1"]));
+}

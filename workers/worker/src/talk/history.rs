@@ -1,0 +1,302 @@
+//! What came before a turn, read from the end of its conversation's log: as a rule, in one page.
+
+use std::collections::HashSet;
+use std::time::Duration;
+
+use domain::conversation::kept::{KeptBody, fill, light_bytes, without_light};
+use domain::effect::{Outcome, TalkCall};
+use domain::ports::{Conversations, LogQuery};
+use schemas::conversation::{LogKind, LogRow, Message, SenderType};
+use schemas::id::{Namespace, TurnId};
+use schemas::limits::MODEL_REQUEST_BYTES_MAX;
+
+use super::{TalkDeps, stored};
+
+/// Records of one conversation that are looked at, newest first.
+const ROWS_MAX: usize = 2_000;
+/// Fewer are not read at a time.
+const PAGE_MIN: usize = 16;
+/// Of an ordinary turn: what was asked, a reply and its message, or a call and its result besides.
+const ROWS_OF_TURN: usize = 4;
+/// What was said.
+const SAID: [LogKind; 2] = [LogKind::Message, LogKind::Summary];
+/// That, and what was done: replies that call tools are told again with the results.
+const DONE: [LogKind; 6] =
+    [LogKind::Message, LogKind::Summary, LogKind::Move, LogKind::ToolResult, LogKind::AsyncResult, LogKind::Note];
+/// Replies, and what came of their calls.
+const CALLED: [LogKind; 3] = [LogKind::Move, LogKind::ToolResult, LogKind::AsyncResult];
+/// How long the archive may take for bodies that it alone has.
+const ARCHIVE_MS: u64 = 1_000;
+/// Once replies and results came to so much, only what was said is looked for further back.
+const DONE_BYTES_MAX: usize = MODEL_REQUEST_BYTES_MAX / 2;
+/// Summaries by earlier sessions that are looked at.
+const SUMMARIES_MAX: usize = 20;
+
+/// What was said and done since the `recent`th last message of a user, oldest first, and the newest
+/// summaries. The session's own is among them however old it is.
+pub(super) async fn history(
+    deps: &TalkDeps,
+    namespace: &Namespace,
+    talk: &TalkCall,
+    recent: usize,
+    summary: Option<&str>,
+) -> Result<Vec<LogRow>, Outcome> {
+    let mut window = Window { inputs_left: recent.saturating_add(1), kept: Vec::new(), is_full: false };
+    let mut pages = Pages::new(log_query(namespace, talk, &DONE), recent);
+    while !window.is_full && pages.query.limit > 0 {
+        let page = stored(|| deps.conversations.log_of_sql(&pages.query)).await?;
+        pages.took(&page);
+        page.into_iter().for_each(|row| window.add(row));
+    }
+    let Window { mut kept, is_full, .. } = window;
+    match summary {
+        Some(id) if kept.iter().all(|row| row.record.id != id) => {
+            kept.extend(stored(|| deps.conversations.record(namespace, &talk.conversation, id)).await?);
+        }
+        // One that an earlier session of the agent has made.
+        None if is_full => {
+            let mut query = log_query(namespace, talk, &[LogKind::Summary]);
+            query.before = kept.last().map(|row| row.offset);
+            query.limit = SUMMARIES_MAX;
+            kept.extend(stored(|| deps.conversations.log(&query)).await?);
+        }
+        _ => {}
+    }
+    complete(deps.conversations.as_ref(), log_query(namespace, talk, &CALLED), &mut kept).await;
+    kept.reverse();
+    Ok(kept)
+}
+
+/// Gives calls of tools the bodies that the archive alone has, and leaves out what does not come soon: no turn waits
+/// for an archive that is away.
+async fn complete(conversations: &dyn Conversations, query: LogQuery, kept: &mut Vec<LogRow>) {
+    if let Some(query) = light_calls(query, kept) {
+        let read = conversations.log(&query);
+        match tokio::time::timeout(Duration::from_millis(ARCHIVE_MS), read).await {
+            Ok(Ok(rows)) => {
+                let body = |row: LogRow| KeptBody { offset: row.offset, id: row.record.id, body: row.record.body };
+                fill(kept, rows.into_iter().map(body).collect());
+            }
+            Ok(Err(failure)) => tracing::debug!(%failure, "earlier calls of tools are left out of a context"),
+            Err(_) => tracing::debug!("the archive is slow: earlier calls of tools are left out of a context"),
+        }
+    }
+    without_light(kept);
+}
+
+/// Where the light records are, if turns of theirs called tools: other replies are told by their messages. `kept`:
+/// newest first.
+fn light_calls(query: LogQuery, kept: &[LogRow]) -> Option<LogQuery> {
+    let light = || kept.iter().filter(|row| light_bytes(&row.record).is_some());
+    let turns: HashSet<&TurnId> = light().filter_map(|row| row.record.turn_id.as_ref()).collect();
+    let is_result = |row: &LogRow| row.record.kind != LogKind::Move && CALLED.contains(&row.record.kind);
+    let is_of_these = |row: &LogRow| row.record.turn_id.as_ref().is_some_and(|turn| turns.contains(turn));
+    if !kept.iter().any(|row| is_result(row) && is_of_these(row)) {
+        return None;
+    }
+    let (newest, oldest) = (light().next()?.offset, light().next_back()?.offset);
+    let (after, before) = (oldest.saturating_sub(1), Some(newest.saturating_add(1)));
+    Some(LogQuery { after, before, bytes: DONE_BYTES_MAX, ..query })
+}
+
+/// The way back through a log, a page at a time.
+struct Pages {
+    /// For the next page; without a limit there is none.
+    query: LogQuery,
+    /// Records that were read.
+    seen: usize,
+    /// Bytes of what was said, and of the rest.
+    said: usize,
+    done: usize,
+}
+
+impl Pages {
+    fn new(mut query: LogQuery, recent: usize) -> Self {
+        // Where there are more, the next page is larger.
+        query.limit = recent.saturating_add(2).saturating_mul(ROWS_OF_TURN).clamp(PAGE_MIN, ROWS_MAX);
+        Self { query, seen: 0, said: 0, done: 0 }
+    }
+
+    fn took(&mut self, page: &[LogRow]) {
+        let query = &mut self.query;
+        for row in page {
+            let sum = if SAID.contains(&row.record.kind) { &mut self.said } else { &mut self.done };
+            *sum += row.record.body.as_str().len();
+        }
+        self.seen += page.len();
+        // The page of a log that has ended, or that has come to its bytes.
+        let mut is_last = page.len() < query.limit || self.said >= MODEL_REQUEST_BYTES_MAX;
+        if self.done > DONE_BYTES_MAX && query.kinds != SAID {
+            query.kinds = SAID.to_vec();
+            is_last = page.is_empty();
+        }
+        query.before = page.last().map(|row| row.offset).or(query.before);
+        query.limit = if is_last { 0 } else { query.limit.saturating_mul(2).min(ROWS_MAX.saturating_sub(self.seen)) };
+        query.bytes = MODEL_REQUEST_BYTES_MAX.saturating_sub(self.said);
+    }
+}
+
+/// The end of a conversation, from its newest message back.
+struct Window {
+    inputs_left: usize,
+    kept: Vec<LogRow>,
+    is_full: bool,
+}
+
+impl Window {
+    fn add(&mut self, row: LogRow) {
+        let is_input = is_of_user(&row);
+        self.is_full |= is_input && self.inputs_left == 0;
+        self.inputs_left = self.inputs_left.saturating_sub(usize::from(is_input));
+        if !self.is_full || row.record.kind == LogKind::Summary {
+            self.kept.push(row);
+        }
+    }
+}
+
+/// Newest first.
+fn log_query(namespace: &Namespace, talk: &TalkCall, kinds: &[LogKind]) -> LogQuery {
+    LogQuery {
+        namespace: namespace.clone(),
+        conversation_id: talk.conversation.clone(),
+        kinds: kinds.to_vec(),
+        turn_id: None,
+        after: 0,
+        before: None,
+        since_ms: None,
+        descending: true,
+        limit: ROWS_MAX,
+        bytes: MODEL_REQUEST_BYTES_MAX,
+    }
+}
+
+fn is_of_user(row: &LogRow) -> bool {
+    row.record.kind == LogKind::Message
+        && row.record.body.to::<Message>().is_ok_and(|message| message.sender_type == SenderType::User)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use async_trait::async_trait;
+    use domain::conversation::kept::{HEAVY, KeptRecords, LogPlace, RecordIds, Stretch, light};
+    use domain::effect::TalkWork;
+    use domain::failure::Failure;
+    use domain::ports::TranscriptArchive;
+    use domain::read::ArchivedConversations;
+    use schemas::conversation::LogRecord;
+    use schemas::json::Json;
+    use serde_json::json;
+    use testkit::contract::words::{conversation_id, message, record, turn_id};
+
+    use super::super::tests::{Place, talk};
+    use super::*;
+
+    fn query() -> LogQuery {
+        log_query(&Namespace::default_ns(), &talk(TalkWork::Extract), &DONE)
+    }
+
+    /// An archive that may be away, and counts who asks it.
+    struct Shelf {
+        bodies: Vec<KeptBody>,
+        is_away: bool,
+        asked: AtomicUsize,
+    }
+
+    #[async_trait]
+    impl TranscriptArchive for Shelf {
+        async fn add_records(&self, _records: KeptRecords) -> Result<(), Failure> {
+            Ok(())
+        }
+
+        async fn record_ids(&self, _after: &LogPlace, _upto: u64) -> Result<RecordIds, Failure> {
+            Ok(RecordIds::default())
+        }
+
+        async fn bodies(&self, _log: &LogPlace, offsets: &[u64]) -> Result<Vec<KeptBody>, Failure> {
+            self.asked.fetch_add(1, Ordering::Relaxed);
+            if self.is_away {
+                std::future::pending::<()>().await;
+            }
+            Ok(self.bodies.iter().filter(|body| offsets.contains(&body.offset)).cloned().collect())
+        }
+    }
+
+    /// A log of a turn with these records between two messages, all of which SQL has as light as it gets. Gives the
+    /// bodies that are gone.
+    async fn lightened(place: &Place, kinds: &[LogKind]) -> Vec<KeptBody> {
+        let large = Json::of(&json!({"text": "x".repeat(1_000)}));
+        let of_turn = |kind: &LogKind| LogRecord {
+            turn_id: Some(turn_id("t1")),
+            body: large.clone(),
+            ..record(*kind, kind.as_str())
+        };
+        let mut log = vec![message("m1", "said")];
+        log.extend(kinds.iter().map(of_turn));
+        log.push(message("m2", "said"));
+        place.say(log).await;
+        let ports = &place.ports;
+        let rows = ports.log_of("c1").await;
+        let (namespace, conversation_id) = (Namespace::default_ns(), conversation_id("c1"));
+        let upto = rows.last().expect("records").offset;
+        let all = [Stretch { first: LogPlace { namespace, conversation_id, offset: 1 }, upto }];
+        ports.transcripts.record_archived(&all).await.expect("a write");
+        ports.transcripts.lighten_records(&all).await.expect("a write");
+        let heavy = rows.into_iter().filter(|row| HEAVY.contains(&row.record.kind));
+        heavy.map(|row| KeptBody { offset: row.offset, id: row.record.id, body: row.record.body }).collect()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_archive_is_asked_for_calls_of_tools_alone_and_never_waited_for() {
+        let (plain, called) = (vec![LogKind::Move], vec![LogKind::Move, LogKind::ToolResult]);
+        for (kinds, is_away, asked, found) in [
+            (plain, true, 0, vec!["m1", "m2"]),
+            (called.clone(), false, 1, vec!["m1", called[0].as_str(), called[1].as_str(), "m2"]),
+            (called, true, 1, vec!["m1", "m2"]),
+        ] {
+            let place = Place::new().await;
+            let bodies = lightened(&place, &kinds).await;
+            assert_eq!(bodies.len(), kinds.len());
+            let shelf = Arc::new(Shelf { bodies, is_away, asked: AtomicUsize::new(0) });
+            let both = ArchivedConversations::new(place.ports.conversations.clone(), shelf.clone());
+            let deps = place.deps(Arc::new(both));
+            let (namespace, talk) = (Namespace::default_ns(), talk(TalkWork::Extract));
+            let read = history(&deps, &namespace, &talk, 20, None);
+            let rows = tokio::time::timeout(Duration::from_secs(5), read).await.expect("soon").expect("a read");
+            let ids: Vec<&str> = rows.iter().map(|row| row.record.id.as_str()).collect();
+            assert_eq!((ids, light(&rows), shelf.asked.load(Ordering::Relaxed)), (found, Vec::new(), asked));
+        }
+    }
+
+    fn row(offset: u64, kind: LogKind, bytes: usize) -> LogRow {
+        let body = Json::of(&json!("x".repeat(bytes)));
+        let id = format!("r{offset}");
+        let record = LogRecord { kind, id, turn_id: None, agent_id: None, session_id: None, at_ms: 0, body };
+        LogRow { offset, record }
+    }
+
+    #[test]
+    fn a_page_that_is_not_full_is_the_last_and_after_a_full_one_comes_a_larger() {
+        let mut pages = Pages::new(query(), 2);
+        assert_eq!(pages.query.limit, 16);
+        let page: Vec<LogRow> = (0..16).rev().map(|n| row(100 + n, LogKind::Move, 10)).collect();
+        pages.took(&page);
+        assert_eq!((pages.query.limit, pages.query.before), (32, Some(100)));
+        pages.took(&page[..3]);
+        assert_eq!(pages.query.limit, 0);
+    }
+
+    /// Results may be large; they must not keep the words of earlier turns out.
+    #[test]
+    fn behind_very_large_results_only_what_was_said_is_looked_for() {
+        let mut pages = Pages::new(query(), 2);
+        let large = [row(90, LogKind::ToolResult, DONE_BYTES_MAX), row(80, LogKind::Message, 10)];
+        pages.took(&large);
+        assert_eq!((pages.query.limit, pages.query.before), (32, Some(80)), "the page ended by its bytes");
+        assert_eq!(pages.query.kinds, SAID);
+        pages.took(&large[1..]);
+        assert_eq!(pages.query.limit, 0);
+    }
+}

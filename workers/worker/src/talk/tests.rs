@@ -1,0 +1,186 @@
+//! Calls of a conversation against faithful fakes.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use domain::chat::{ChatCall, ChatRequest, ModelTarget, Part};
+use domain::converse::{Assembly, Checks, Limits, Seat};
+use domain::effect::TalkCall;
+use domain::tool::ResolvedTool;
+use schemas::conversation::{LogKind, LogRecord, Talk};
+use schemas::definition::{AgentConstraints, Budgets};
+use schemas::id::{AgentId, ConversationId, Epoch, SessionId, TurnId};
+use schemas::json::Json;
+use serde_json::json;
+use testkit::contract::Ports;
+use testkit::contract::build::worker;
+use testkit::contract::words::{create_in, record, turn_id};
+use testkit::fake::{LocalLive, MemStore, ScriptedModels, SimClock, WordEmbedder};
+use tokio::time::Instant;
+
+use super::hooks::{Hooks, TurnPlace};
+use super::*;
+
+/// A store with the session `s1` in the conversation `c1`, and models that answer nothing.
+pub(super) struct Place {
+    pub store: MemStore,
+    pub ports: Ports,
+    models: ScriptedModels,
+    clock: SimClock,
+}
+
+impl Place {
+    pub async fn new() -> Self {
+        let clock = SimClock::new();
+        let store = MemStore::new(4, Arc::new(clock.clone()));
+        let ports = Ports::of(store.clone());
+        ports.talker("s1", "c1").await;
+        let silent = Arc::new(|_: &ChatCall| Vec::<Part>::new());
+        let models = ScriptedModels::new(silent, Duration::from_millis(10), clock.clone());
+        Self { store, ports, models, clock }
+    }
+
+    pub async fn say(&self, log: Vec<LogRecord>) {
+        self.ports.say(&worker("w1"), "s1", Talk { log, ..Talk::default() }).await;
+    }
+
+    pub fn deps(&self, conversations: Arc<dyn Conversations>) -> TalkDeps {
+        let all = Arc::new(self.store.clone());
+        TalkDeps {
+            conversations,
+            sessions: all.clone(),
+            definitions: all.clone(),
+            models: Arc::new(self.models.clone()),
+            memories: all,
+            embedder: Arc::new(WordEmbedder::new("words")),
+            live: Arc::new(LocalLive::default()),
+            clock: Arc::new(self.clock.clone()),
+            budgets: BTreeMap::new(),
+        }
+    }
+}
+
+/// What the turn `t1` asks for.
+pub(super) fn talk(what: TalkWork) -> TalkCall {
+    TalkCall {
+        conversation: ConversationId::parse("c1").expect("an id"),
+        agent: AgentId::parse("agent").expect("an id"),
+        turn: TurnId::parse("t1").expect("an id"),
+        what,
+    }
+}
+
+fn assembly() -> Assembly {
+    Assembly {
+        agent_name: "Ada".to_owned(),
+        target: ModelTarget::Default,
+        request: ChatRequest::ask("be brief", "hello"),
+        tools: Vec::new(),
+        constraints: AgentConstraints::default(),
+        project_ids: Vec::new(),
+        limits: Limits { max_rounds: 20, budgets: Budgets::default(), context: None, per_call: false },
+        recent_turns: Vec::new(),
+        summary: None,
+        summary_at: 1,
+        history: Vec::new(),
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_that_is_cut_before_it_begins_asks_and_costs_nothing() {
+    for is_early in [true, false] {
+        let place = Place::new().await;
+        let body = Json::of(&assembly());
+        place.say(vec![LogRecord { turn_id: Some(turn_id("t1")), body, ..record(LogKind::Assembly, "a1") }]).await;
+        let deps = place.deps(place.ports.conversations.clone());
+        let (session, checks, cut) = (SessionId::parse("s1").expect("an id"), Checks::default(), Notify::new());
+        let asked = chat::Asked {
+            number: 1,
+            assembly: None,
+            without_tools: false,
+            summary: None,
+            may_compact: false,
+            checks: &checks,
+            epoch: Epoch(1),
+        };
+        if is_early {
+            cut.notify_one();
+        }
+        let (namespace, talk) = (Namespace::default_ns(), talk(TalkWork::Extract));
+        let later = async {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+            cut.notify_one();
+        };
+        let (outcome, ()) = tokio::join!(chat::chat(&deps, (&namespace, &session), &talk, asked, &cut), later);
+        let reply = outcome.reply().expect("a reply");
+        assert_eq!(reply.cut.as_deref(), Some(""));
+        assert_eq!((reply.record.is_none(), place.models.asked().is_empty()), (is_early, is_early));
+    }
+}
+
+/// A tool by which the agent `arch` is looped in.
+fn loop_in() -> ResolvedTool {
+    let tool = json!({"id": "arch", "name": "arch", "description": "d", "library_id": "l",
+        "input_schema": {"type": "object"}, "target_type": "agent", "target_id": "arch", "invocation_mode": "loop_in"});
+    let target = json!({"type": "agent", "agent_id": "arch", "version": 1});
+    serde_json::from_value(json!({"tool": tool, "version": 1, "target": target})).expect("a resolved tool")
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_may_be_looped_in_is_known_where_they_can_be_asked() {
+    let place = Place::new().await;
+    let mut converses = create_in("create-s3", "s3", "arch", "c1");
+    converses.session.as_mut().expect("a session").spec.moniker = "converse".to_owned();
+    // The other one only counts.
+    for create in [create_in("create-s2", "s2", "arch", "c1"), converses] {
+        place.ports.accept(create).await;
+    }
+    let body = Json::of(&Assembly { tools: vec![loop_in()], ..assembly() });
+    place.say(vec![LogRecord { turn_id: Some(turn_id("t1")), body, ..record(LogKind::Assembly, "a1") }]).await;
+    let deps = place.deps(place.ports.conversations.clone());
+    let (session, checks, cut) = (SessionId::parse("s1").expect("an id"), Checks::default(), Notify::new());
+    let asked = chat::Asked {
+        number: 1,
+        assembly: None,
+        without_tools: false,
+        summary: None,
+        may_compact: false,
+        checks: &checks,
+        epoch: Epoch(1),
+    };
+    let (namespace, talk) = (Namespace::default_ns(), talk(TalkWork::Extract));
+    let outcome = chat::chat(&deps, (&namespace, &session), &talk, asked, &cut).await;
+    let seats = outcome.reply().expect("a reply").seats.clone();
+    let (agent_id, session_id) = (AgentId::parse("arch").expect("an id"), SessionId::parse("s3").expect("an id"));
+    assert_eq!(seats, [Seat { agent_id, session_id }]);
+}
+
+/// A hook that fails twice and then says nothing.
+#[derive(Default)]
+struct Broken(AtomicU64);
+
+#[async_trait]
+impl Hooks for Broken {
+    async fn assemble(&self, _: TurnPlace<'_>, _: assemble::Start) -> Result<Assembly, Outcome> {
+        Ok(assembly())
+    }
+
+    async fn extract(&self, _: TurnPlace<'_>) -> Result<u32, Failure> {
+        if self.0.fetch_add(1, Ordering::Relaxed) == 2 {
+            tokio::time::sleep(Duration::from_secs(60)).await;
+        }
+        Err(Failure::internal("no room"))
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn memories_are_extracted_in_three_attempts_of_thirty_seconds() {
+    let place = Place::new().await;
+    let deps = place.deps(place.ports.conversations.clone());
+    let (namespace, talk) = (Namespace::default_ns(), talk(TalkWork::Extract));
+    let turn = TurnPlace { deps: &deps, namespace: &namespace, talk: &talk };
+    let (hooks, begun) = (Broken::default(), Instant::now());
+    let outcome = memory::attempts(&hooks, turn).await;
+    let Outcome::Failed(failure) = outcome else { panic!("{outcome:?}") };
+    assert_eq!((failure.message.as_str(), hooks.0.load(Ordering::Relaxed)), ("it took longer than 30 s", 3));
+    assert_eq!(begun.elapsed().as_millis(), 30_300, "after 100 and 200 ms");
+}
