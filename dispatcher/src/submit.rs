@@ -9,6 +9,7 @@ use domain::converse;
 use domain::failure::{Certainty, Failure};
 use domain::moniker;
 use domain::ports::{Refusal, Verdict};
+use domain::tool::{is_result_id, result_id};
 use host::trace::{self, Stage};
 use schemas::action::{Action, ActionType, Lane, NewAction};
 use schemas::api::AcceptedBody;
@@ -190,6 +191,7 @@ pub fn with_remedy(code: Code, detail: &str) -> String {
 /// What is refused before the ledger sees it. Whether a field is the fleet's own depends on the session, so what has
 /// such fields is for the session it was checked against, and for no other that is created meanwhile.
 pub async fn check(gateway: &Gateway, new: &mut NewAction) -> Answer<()> {
+    check_id(new)?;
     check_result(gateway, new).await?;
     if !matches!(new.kind, ActionType::Input | ActionType::Interrupt) {
         return Ok(());
@@ -204,6 +206,14 @@ pub async fn check(gateway: &Gateway, new: &mut NewAction) -> Answer<()> {
         new.session_id = Some(row.key.session_id);
     }
     Ok(())
+}
+
+/// Whoever had the id that ends an operation for something else would keep it from ending.
+fn check_id(new: &NewAction) -> Answer<()> {
+    if !is_result_id(&new.action_id) || action::result_of(new).is_some_and(|(id, _)| result_id(&id) == new.action_id) {
+        return Ok(());
+    }
+    Err(Refused::field("action_id", "is kept for the end of an operation; choose another one"))
 }
 
 /// Whether an action is checked against its session, which must be there by then.
@@ -271,13 +281,15 @@ async fn check_result(gateway: &Gateway, new: &mut NewAction) -> Answer<()> {
 /// A result for what is not there yet is refused. Ids of operations can be told in advance, and a result that
 /// waits before a person is asked would be the answer when that comes to pass.
 async fn check_early(gateway: &Gateway, new: &mut NewAction, id: &OperationId) -> Answer<()> {
+    let is_repeat = gateway.ledger.action(&new.namespace, &new.action_id).await?.is_some();
+    if !is_repeat && new.action_id == result_id(id) {
+        // Recorded under this id, what becomes of it would stand in the way of the end that is to come.
+        new.action_id = gateway.fresh_id();
+    }
     let Some(row) = target(gateway, new).await? else { return unknown(new) };
     let takes_results = moniker::find(&row.spec.moniker).is_some_and(|moniker| moniker.takes_results());
     // Of a session that has ended the ledger says so, and to a repeat what it said before.
-    if !takes_results
-        || row.head.status.is_final()
-        || gateway.ledger.action(&new.namespace, &new.action_id).await?.is_some()
-    {
+    if !takes_results || row.head.status.is_final() || is_repeat {
         new.session_id = Some(row.key.session_id);
         return Ok(());
     }

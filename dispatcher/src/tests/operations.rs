@@ -1,10 +1,11 @@
 //! Operations: what is dispatched, approvals by people, and results by others.
 
 use axum::http::StatusCode;
+use domain::ports::Ledger;
 use schemas::action::ActionType;
 use schemas::conversation::{ApprovalRequest, Operation, OperationKind, OperationState, Talk};
 use schemas::definition::EffectClass;
-use schemas::id::{ConversationId, OperationId, SessionId, TurnId};
+use schemas::id::{ActionId, ConversationId, Namespace, OperationId, SessionId, TurnId};
 use schemas::json::Json;
 use serde_json::{Value, json};
 
@@ -209,4 +210,26 @@ async fn a_result_that_comes_before_its_operation_is_refused() {
     assert_eq!((reply.status, reply.problem().as_str()), (StatusCode::NOT_FOUND, "session_not_found"));
     assert_eq!(world.store.all_actions().len(), 1, "the ledger, which may know of the session by then, is not asked");
     assert_eq!(world.open().len(), 1, "nothing waits but the creation");
+}
+
+/// An operation ends by an action whose id can be told in advance, and a turn waits for that.
+#[tokio::test(start_paused = true)]
+async fn the_id_of_an_end_that_is_to_come_stays_free() {
+    let world = World::new().await;
+    world.create("s1", "a1", "echo").await;
+    let early = json!({"operation_id": "t9.1.0", "result": 1});
+    let refused = world.post_as(ACT, "/api/tool-results", early).await;
+    assert_eq!((refused.status, refused.problem().as_str()), (StatusCode::CONFLICT, "no_open_operation"));
+    let astray = json!({"session_id": "s1", "operation_id": "t9.1.0", "result": 1});
+    let taken = world.post_as(ACT, "/api/tool-results", astray).await;
+    assert_eq!(taken.status, StatusCode::ACCEPTED, "{}", taken.text);
+    for (kind, payload) in
+        [("input", json!({"text": "x"})), ("tool_result", json!({"tool_call_id": "c1", "result": 1}))]
+    {
+        let body = json!({"type": kind, "session_id": "s1", "action_id": "t9.1.0.result", "payload": payload});
+        let refused = world.post_as(ACT, "/api/actions", body).await;
+        assert_eq!(refused.refusal(), ("invalid_request".to_owned(), vec!["action_id".to_owned()]), "{kind}");
+    }
+    let id = ActionId::parse("t9.1.0.result").unwrap();
+    assert!(world.store.action(&Namespace::default_ns(), &id).await.unwrap().is_none());
 }

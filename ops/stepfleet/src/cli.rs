@@ -70,7 +70,7 @@ pub enum Command {
     Create(cmd::create::Create),
     /// List sessions, newest first
     Sessions(cmd::sessions::Sessions),
-    /// One session: standing, settings, state
+    /// One session: standing, settings, result, state; --json has the long ones whole
     Show(cmd::show::Show),
     /// Steps of a session or of an agent
     Steps(cmd::steps::Steps),

@@ -43,13 +43,10 @@ impl Client {
         };
         let token = match &target.token {
             Some(token) => token.clone(),
-            None => read(&target.data_dir, TOKEN_FILE).with_context(|| {
-                let file = target.data_dir.join(TOKEN_FILE);
-                format!(
-                    "no token: give --token or STEPFLEET_TOKEN, or --data-dir of a running fleet ({} cannot be read)",
-                    file.display()
-                )
-            })?,
+            None => read(&target.data_dir, TOKEN_FILE).context(
+                "no token: start a fleet with `stepfleet up`, name its directory with --data-dir, or give --token or \
+                 STEPFLEET_TOKEN",
+            )?,
         };
         let http = reqwest::Client::builder().no_proxy().build().context("the HTTP client")?;
         Ok(Self { http, base: base.trim_end_matches('/').to_owned(), token })

@@ -27,7 +27,7 @@ pub use action::{ActionCall, ActionFailure, Probe, Trouble};
 pub use builtin::{Builtin, builtins};
 pub use dispatch::{ActionRequest, Dispatch, ExecutionContext, Whose, history};
 pub use map::mapped;
-pub use operation::{Place, called_id, operation, operation_id, result_id};
+pub use operation::{Place, called_id, is_result_id, operation, operation_id, result_id};
 pub use plan::{AgentCall, ToolPlan, arguments_hash, may_join, permitted, plan};
 pub use resolve::{ResolvedAction, ResolvedTarget, ResolvedTool, Target, action_of, resolve};
 pub use settle::{APPROVER, bounded, finished, out_of_time, settled, settled_with, spent, task_body, tool_error};

@@ -25,12 +25,14 @@ function useScroll(items, load) {
   // grows in between would take a reader who has just gone up back to the end.
   const look = () => {
     const el = box.current;
+    if (!el) return; // The page was left: observers may tell once more.
     const below = el.scrollHeight - el.scrollTop - el.clientHeight;
     if (el.scrollTop < last.current && below > 1) follows.current = false;
     else if (el.scrollTop > last.current && below < END_PX) follows.current = true;
     last.current = el.scrollTop;
   };
   const goToEnd = () => {
+    if (!box.current) return;
     box.current.scrollTop = box.current.scrollHeight;
     last.current = box.current.scrollTop;
   };

@@ -30,6 +30,7 @@ pub struct Many {
     /// All sessions that fit --agent, --moniker and --status
     #[arg(long, conflicts_with = "session")]
     pub all: bool,
+    /// Those that run this
     #[arg(long, requires = "all")]
     pub moniker: Option<String>,
     /// Statuses, separated by commas

@@ -26,8 +26,10 @@ enum Verb {
         /// Those that this agent takes part in
         #[arg(long)]
         agent: Option<String>,
+        /// Those with this tag
         #[arg(long)]
         tag: Option<String>,
+        /// How many to show
         #[arg(long, default_value_t = 50)]
         limit: u32,
         /// Where the page before ended
@@ -45,6 +47,7 @@ enum Verb {
     Create {
         /// Agents that take part, each with a session of its own
         agents: Vec<String>,
+        /// What people are shown as its name
         #[arg(long)]
         title: Option<String>,
         /// Id of the conversation: creating it again changes nothing

@@ -32,13 +32,16 @@ pub struct Create {
     /// State of the first step, a JSON object
     #[arg(long, value_name = "JSON")]
     state: Option<String>,
+    /// Conversation that it belongs to
     #[arg(long)]
     conversation: Option<String>,
     /// Whether a step that says it is done ends the session [default: the moniker's own]
     #[arg(long, value_name = "BOOL")]
     stop_on_done: Option<bool>,
+    /// Steps after which it ends
     #[arg(long, value_name = "N")]
     max_steps: Option<u64>,
+    /// Time after which it ends
     #[arg(long, value_name = "SECONDS")]
     max_runtime_s: Option<u64>,
     /// Pause between steps

@@ -23,6 +23,7 @@ pub struct Dead {
 enum Verb {
     /// List them, the oldest first
     List {
+        /// How many to show
         #[arg(long, default_value_t = 100)]
         limit: usize,
     },

@@ -16,7 +16,9 @@ use crate::sse::Frames;
 /// Says something in a conversation and prints what is answered.
 #[derive(Debug, Args)]
 pub struct Say {
+    /// Id of the conversation
     conversation: String,
+    /// What to say
     text: String,
     /// Begin the conversation with these agents, separated by commas; one that is there already goes on
     #[arg(long, value_delimiter = ',', value_name = "AGENTS")]
@@ -113,7 +115,11 @@ impl Answer {
                 // Its pieces are on the screen: what is left is the end of the line.
                 let told = self.telling.take().is_some_and(|telling| telling == id(&message["message_id"]));
                 let text = if told { "" } else { message["text"].as_str().unwrap_or_default() };
-                output::print(text)?;
+                match message["name"].as_str().or(message["agent_id"].as_str()) {
+                    // Of several voices each says whose it is.
+                    Some(name) if !piecewise => output::print(&format!("{name}: {text}"))?,
+                    _ => output::print(text)?,
+                }
             }
             "turn" if self.is_ours(&frame["turn"]["turn_id"]) && frame["turn"]["status"] != "active" => {
                 let turn = &frame["turn"];

@@ -13,15 +13,19 @@ pub struct Sessions {
     /// Statuses, separated by commas
     #[arg(long)]
     status: Option<String>,
+    /// Those of this agent
     #[arg(long)]
     agent: Option<String>,
+    /// Those that run this
     #[arg(long)]
     moniker: Option<String>,
+    /// Those that belong to this conversation
     #[arg(long)]
     conversation: Option<String>,
     /// Start of a session or agent id
     #[arg(long)]
     prefix: Option<String>,
+    /// How many to show
     #[arg(long, default_value_t = 50)]
     limit: u32,
     /// Where the page before ended

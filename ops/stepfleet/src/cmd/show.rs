@@ -10,6 +10,7 @@ use crate::output::{Output, cause, cell, facts, or_dash};
 /// Shows one session.
 #[derive(Debug, Args)]
 pub struct Show {
+    /// Session id
     session: String,
 }
 

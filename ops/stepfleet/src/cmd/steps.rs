@@ -18,8 +18,10 @@ pub struct Steps {
     /// Only iterations after this one
     #[arg(long, value_name = "ITERATION")]
     after: Option<u64>,
+    /// Only iterations from this one on
     #[arg(long, value_name = "ITERATION")]
     min: Option<u64>,
+    /// Only iterations up to this one
     #[arg(long, value_name = "ITERATION")]
     max: Option<u64>,
     /// Only steps from this time on, as in 2026-01-31T12:00:00Z
@@ -31,6 +33,7 @@ pub struct Steps {
     /// The newest ones
     #[arg(long)]
     latest: bool,
+    /// How many to show [default: 100; 20 with --latest, 500 with --after]
     #[arg(long)]
     limit: Option<u32>,
     /// asc or desc

@@ -19,6 +19,7 @@ const RETRIES_MAX: u32 = 60;
 /// Follows the committed events of a session.
 #[derive(Debug, Args)]
 pub struct Tail {
+    /// Session id
     session: String,
     /// Start after this offset
     #[arg(long, default_value_t = 0, value_name = "OFFSET")]

@@ -10,6 +10,7 @@ use crate::output::{self, Output, or_dash, table};
 /// Says why a session stands where it stands: the chain of causes, through the sessions that it waits for.
 #[derive(Debug, Args)]
 pub struct Why {
+    /// Session id
     session: String,
 }
 

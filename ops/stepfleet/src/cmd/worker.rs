@@ -22,7 +22,7 @@ pub struct Worker {
     /// Replies of the scripted model provider
     #[arg(long, value_name = "FILE")]
     script: Option<String>,
-    /// Model for run_step, as provider/model
+    /// Model for steps and conversations that name none, as provider/model
     #[arg(long)]
     model: Option<String>,
     /// Whether outbound calls may go to loopback and private addresses [default: false]

@@ -96,7 +96,7 @@ async fn tools_of_a_server_are_imported_applied_and_called() {
     let (ok, yaml, notes) = fleet.cli(&import).await;
     assert!(ok, "{yaml}{notes}");
     // A terminal would obey the name.
-    let left_out = "odd\\u001b[2J is left out: input_schema.properties.a.type";
+    let left_out = "odd\\u001b[2J is left out: config.tool must not contain control characters";
     assert_says(&notes, &["stock.level: only the server checks at.not", left_out, "[shop_stock_level, shop_order]"]);
     let files = [("import.yaml", yaml.as_str()), ("base.yaml", BASE)];
     for (name, text) in files {

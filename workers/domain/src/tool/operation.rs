@@ -43,6 +43,11 @@ pub fn result_id(id: &OperationId) -> ActionId {
     ActionId::parse(&text).expect("ids are plain")
 }
 
+/// Whether an id is kept for the end of an operation.
+pub fn is_result_id(id: &ActionId) -> bool {
+    id.as_str().ends_with(RESULT)
+}
+
 /// Id of the action that tells what an attempt has spent: once for each.
 pub fn spent_id(id: &OperationId, attempt: u32) -> ActionId {
     let name = format!("{id}.spent.{attempt}");

@@ -58,6 +58,7 @@ impl Gate {
         self.put_before(&place, &mut tables.memories).await;
         self.put_before(&place, &mut tables.messages).await;
         self.put_before(&place, &mut tables.moves).await;
+        self.put_before(&place, &mut tables.records).await;
         LanceArchive(Arc::new(tables))
     }
 

@@ -141,9 +141,9 @@ fn roles(held: &[RoleInfo]) -> Check {
 fn executors(workers: &[WorkerInfo], waiting_ms: Option<u64>) -> Check {
     let count = workers.iter().filter(|worker| worker.runs_operations()).count();
     let Some(waiting_ms) = waiting_ms else {
-        return Check::new("executors", true, format!("no operation waits; {count} known workers run operations"));
+        return Check::new("executors", true, format!("no operation waits; workers known to run them: {count}"));
     };
-    let detail = format!("an operation waits for {waiting_ms} ms; {count} known workers run operations");
+    let detail = format!("an operation waits for {waiting_ms} ms; workers known to run them: {count}");
     match (waiting_ms <= WAITING_MS_MAX, count) {
         (true, _) => Check::new("executors", true, detail),
         (false, 0) => {

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqliteSynchronous};
 use sqlx::{Connection, SqliteConnection};
@@ -17,6 +18,10 @@ use crate::open::OpenError;
 pub(in super::super) const MIGRATIONS: Migrations =
     Migrations(&[(1, "initial", include_str!("../../../../../migrations/library/0001_initial.sql"))]);
 
+/// How long another program that opens the file, too, is waited for: SQLite itself waits for no switch to a log.
+const PATIENCE: Duration = Duration::from_secs(10);
+const AGAIN: Duration = Duration::from_millis(20);
+
 /// Whoever opens the file first migrates it; the others wait.
 const BEGIN: &str = "BEGIN IMMEDIATE";
 
@@ -27,7 +32,16 @@ impl SqliteConversations {
     /// It cannot be written, is damaged, is of another program or of a newer release: each names the
     /// file and the remedy, and nothing was changed.
     pub async fn open(path: impl AsRef<Path>) -> Result<Self, OpenError> {
-        let path = path.as_ref();
+        let begun = Instant::now();
+        loop {
+            match Self::open_now(path.as_ref()).await {
+                Err(OpenError::Busy { .. }) if begun.elapsed() < PATIENCE => tokio::time::sleep(AGAIN).await,
+                opened => return opened,
+            }
+        }
+    }
+
+    async fn open_now(path: &Path) -> Result<Self, OpenError> {
         let fail = |error| open_error(path, error);
         let known = marked(path).await?;
         let mut connection = SqliteConnection::connect_with(&writing(path)).await.map_err(fail)?;
