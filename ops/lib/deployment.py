@@ -20,6 +20,8 @@ import tempfile
 import kubernetes_validate
 import yaml
 
+from deployment_mistakes import MISTAKES
+
 FINDINGS = []
 
 
@@ -547,46 +549,6 @@ def check(root):
     prometheus(root, compose, image)
     grafana(root, compose)
     return FINDINGS
-
-
-# Mistakes that somebody might make: the file, what is there, what they would write.
-MISTAKES = [
-    ("docker-compose.yml", "    restart: unless-stopped", "    restarts: unless-stopped"),
-    ("docker-compose.yml", "restart: on-failure", "restart: on-failures"),
-    ("docker-compose.yml", "  rabbitmq:\n    # 4.3", "  rabbit:\n    # 4.3"),
-    ("docker-compose.yml", "STEPFLEET_HISTORY_URI:", "STEPFLEET_HISTORY_URL:"),
-    ("docker-compose.yml", '"127.0.0.1:${STEPFLEET_PORT:-7070}:7070"', '"127.0.0.1:${STEPFLEET_PORT:-7070}:7000"'),
-    ("docker-compose.yml", '"127.0.0.1:${GRAFANA_PORT:-3000}:3000"', '"${GRAFANA_PORT:-3000}:3000"'),
-    ("docker-compose.yml", "${POSTGRES_PASSWORD:-stepfleet}@", "${POSTGRES_PASSWORD:stepfleet}@"),
-    ("docker-compose.yml", "command: [migrate]", "command: [migrates]"),
-    ("docker-compose.yml", "condition: service_healthy", "condition: service_well"),
-    ("docker-compose.yml", 'AWS_ALLOW_HTTP: "true"', "AWS_ALLOW_HTTP: true"),
-    ("docker-compose.yml", "./ops/dashboards/prometheus.yml:", "./ops/prometheus.yml:"),
-    ("docker-compose.yml", "  grafana:\n    image", "  grafana:\n    image: x\n    image"),
-    ("docker-compose.yml", "stop_grace_period: 90s", "stop_grace_period: 90 seconds"),
-    ("docker-compose.yml", "7070/health", "7070/healthy"),
-    ("ops/Dockerfile", "EXPOSE 7070", "EXPOSE 7071"),
-    ("ops/Dockerfile", "STEPFLEET_DATA_DIR=", "STEPFLEET_DATADIR="),
-    ("ops/Dockerfile", "FROM rust:1.95-", "FROM rust:1.80-"),
-    (".dockerignore", "!migrations\n", ""),
-    ("ops/k8s/worker.yaml", "terminationGracePeriodSeconds", "terminationGraceSeconds"),
-    ("ops/k8s/worker.yaml", "containerPort: 7070", 'containerPort: "7070"'),
-    ("ops/k8s/worker.yaml", "configMapRef: { name: stepfleet }", "configMapRef: { name: settings }"),
-    ("ops/k8s/worker.yaml", "args: [worker]", "args: [work]"),
-    ("ops/k8s/worker.yaml", "{ path: /health,", "{ path: /ready,"),
-    ("ops/k8s/worker.yaml", "runAsUser: 10001", "runAsUser: 1000"),
-    ("ops/k8s/dispatcher.yaml", "targetPort: http", "targetPort: web"),
-    ("ops/k8s/config.yaml", "  STEPFLEET_LOG:", "  STEPFLEET_LOGS:"),
-    ("ops/k8s/kustomization.yaml", "  - scaling.yaml\n", ""),
-    ("ops/k8s/scaling.yaml", 'threshold: "5"', "threshold: 5"),
-    ("ops/k8s/scaling.yaml", "    name: worker\n  min", "    name: workers\n  min"),
-    ("ops/k8s/monitoring.yaml", "key: STEPFLEET_TOKEN", "key: TOKEN"),
-    ("ops/dashboards/prometheus.yml", "names: [worker]", "names: [workers]"),
-    ("ops/dashboards/prometheus.yml", "/run/secrets/stepfleet-token", "/run/secrets/token"),
-    ("ops/dashboards/stepfleet.json", "sum(rate(stepfleet_steps_total", "sum((rate(stepfleet_steps_total"),
-    ("ops/dashboards/stepfleet.json", "stepfleet_accept_seconds_bucket", "stepfleet_accept_seconds"),
-    ("ops/deploy/grafana/datasource.yaml", "http://prometheus:", "http://prometheus-server:"),
-]
 
 
 def prove(root):
