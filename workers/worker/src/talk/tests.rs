@@ -69,6 +69,19 @@ pub(super) fn talk(what: TalkWork) -> TalkCall {
     }
 }
 
+/// The first reply of a turn.
+fn first_reply(checks: &Checks) -> chat::Asked<'_> {
+    chat::Asked {
+        number: 1,
+        assembly: None,
+        without_tools: false,
+        summary: None,
+        may_compact: false,
+        checks,
+        epoch: Epoch(1),
+    }
+}
+
 fn assembly() -> Assembly {
     Assembly {
         agent_name: "Ada".to_owned(),
@@ -93,15 +106,7 @@ async fn a_call_that_is_cut_before_it_begins_asks_and_costs_nothing() {
         place.say(vec![LogRecord { turn_id: Some(turn_id("t1")), body, ..record(LogKind::Assembly, "a1") }]).await;
         let deps = place.deps(place.ports.conversations.clone());
         let (session, checks, cut) = (SessionId::parse("s1").expect("an id"), Checks::default(), Notify::new());
-        let asked = chat::Asked {
-            number: 1,
-            assembly: None,
-            without_tools: false,
-            summary: None,
-            may_compact: false,
-            checks: &checks,
-            epoch: Epoch(1),
-        };
+        let asked = first_reply(&checks);
         if is_early {
             cut.notify_one();
         }
@@ -138,15 +143,7 @@ async fn who_may_be_looped_in_is_known_where_they_can_be_asked() {
     place.say(vec![LogRecord { turn_id: Some(turn_id("t1")), body, ..record(LogKind::Assembly, "a1") }]).await;
     let deps = place.deps(place.ports.conversations.clone());
     let (session, checks, cut) = (SessionId::parse("s1").expect("an id"), Checks::default(), Notify::new());
-    let asked = chat::Asked {
-        number: 1,
-        assembly: None,
-        without_tools: false,
-        summary: None,
-        may_compact: false,
-        checks: &checks,
-        epoch: Epoch(1),
-    };
+    let asked = first_reply(&checks);
     let (namespace, talk) = (Namespace::default_ns(), talk(TalkWork::Extract));
     let outcome = chat::chat(&deps, (&namespace, &session), &talk, asked, &cut).await;
     let seats = outcome.reply().expect("a reply").seats.clone();
