@@ -31,7 +31,7 @@ mod transcript;
 
 pub use agents::{unanswered, works_on};
 pub use assembly::{Assembly, Context, Gathered, Limits, Placed, TurnSnapshot, assemble};
-pub use budget::{Checks, Over, Scope, Span};
+pub use budget::{Bound, Checks, Next, Over, Scope, Span};
 pub use decision::TurnDecision;
 pub use guide::OWN_FIELDS;
 pub use ids::{is_reserved, message_id};

@@ -2,9 +2,11 @@
 //! is the `backoff` crate's. Nothing else of this workspace uses that crate.
 
 use std::future::Future;
-use std::time::Duration;
+use std::sync::{LazyLock, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use backoff::backoff::Backoff;
+use domain::outage::Seldom;
 use domain::retry::Schedule;
 use schemas::limits::RETRY_AFTER_MS_MAX;
 
@@ -60,11 +62,25 @@ where
             Err(error) => return Err((error, waits.failed)),
             Ok((error, wait, asked)) => {
                 let wait = wait.max(asked.unwrap_or_default());
-                tracing::warn!(class = error.class.as_str(), attempt = waits.failed, wait_ms = wait.as_millis() as u64,
-                    error = %error.message, "call failed, trying again");
+                tell(&error, waits.failed, wait);
                 tokio::time::sleep(wait).await;
             }
         }
+    }
+}
+
+/// Calls by the thousand may fail together; a line now and then tells of them all.
+static TOLD: LazyLock<(Instant, Mutex<Seldom>)> = LazyLock::new(|| (Instant::now(), Mutex::default()));
+
+fn tell(error: &CallError, attempt: u32, wait: Duration) {
+    let (class, wait_ms) = (error.class.as_str(), wait.as_millis() as u64);
+    let (begun, told) = &*TOLD;
+    let line = told.lock().unwrap_or_else(PoisonError::into_inner).see(begun.elapsed());
+    match line {
+        Some(left_out) => {
+            tracing::warn!(class, attempt, wait_ms, left_out, error = %error.message, "call failed, trying again");
+        }
+        None => tracing::debug!(class, attempt, wait_ms, error = %error.message, "call failed, trying again"),
     }
 }
 

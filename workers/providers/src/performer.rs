@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use domain::chat::{ChatCall, ChatOutcome};
+use domain::chat::{ChatCall, ChatOutcome, ModelTarget};
 use domain::effect::{Effect, EffectCall, EffectFailure, Outcome};
 use domain::ports::{DeltaSink, Effects, Models};
 use schemas::problem::Code;
@@ -107,6 +107,11 @@ impl Models for Performer {
 
     fn provider(&self) -> String {
         self.in_words.clone()
+    }
+
+    fn cost_of_input(&self, target: &ModelTarget, tokens: u64) -> f64 {
+        let price = self.targets.find(target).ok().and_then(|found| found.prices.cost_per_1k_input_tokens);
+        price.map_or(0.0, |price| price * tokens as f64 / 1_000.0)
     }
 }
 

@@ -7,7 +7,7 @@ use crate::harness::{Harness, wait};
 use crate::talk::desk;
 
 /// Tokens that a turn of `eve` may use, and that her first reply uses.
-const BOUND: u64 = 100;
+const BOUND: u64 = 20_000;
 
 /// An agent `ben` that pays after a yes, and asks Ana for colours; and `eve`, who may not use much.
 fn definitions() -> Vec<Value> {
@@ -129,6 +129,23 @@ async fn a_conversation_is_begun_and_what_is_said_is_answered() {
     let shown = told(&fleet, &["conversations", "show", "c1"]).await;
     assert_says(&shown, &["Doors", "hello", "I heard hello.", "I heard once more."]);
 
+    let page = wait("a note of both turns", || async {
+        let page = read(&fleet, &["memories", "ben"]).await;
+        (page["items"].as_array().map(Vec::len) == Some(2)).then_some(page)
+    })
+    .await;
+    let latest = &page["items"][0];
+    assert_says(text(latest, "content"), &["Asked: once more", "Answered: I heard once more."]);
+    assert_says(&told(&fleet, &["memories", "ben", "--tier", "archival"]).await, &["archival", "turn", "0.20"]);
+    let found = read(&fleet, &["memories", "ben", "--search", "once more", "--limit", "1"]).await;
+    assert_eq!((&found["items"][0]["id"], found["items"][0]["relevance"].is_f64()), (&latest["id"], true), "{found}");
+    assert_says(
+        &told(&fleet, &["memories", "ben", text(latest, "id")]).await,
+        &["version", "Answered: I heard once more."],
+    );
+    refused(&fleet, &["memories", "ben", "nothing"], &["not_found", "/api/agents/ben/memories"]).await;
+    refused(&fleet, &["memories", "ben", "--tier", "deep"], &["invalid_request", "tier", "working"]).await;
+
     let spending = read(&fleet, &["spending"]).await;
     assert_eq!((text(&spending, "namespace"), &spending["budget"]), ("default", &Value::Null), "{spending}");
     assert!(spending["moves"].as_u64() >= Some(2) && spending["tokens"].as_u64() > Some(0), "{spending}");
@@ -225,7 +242,8 @@ async fn a_bound_that_is_met_is_told_with_what_a_yes_means() {
     assert_eq!((text(input, "bound"), &input["limit"]), ("max_tokens_per_turn", &json!(BOUND)), "{asked_for}");
     let met = format!("This turn has used {BOUND} of {BOUND} tokens (max_tokens_per_turn).");
     let whole = told(&fleet, &["approvals", id]).await;
-    assert_says(&whole, &[met.as_str(), "once more (here: 100 tokens)", "ends with budget_exhausted", "eve", hash]);
+    let yes = format!("once more (here: {BOUND} tokens)");
+    assert_says(&whole, &[met.as_str(), yes.as_str(), "ends with budget_exhausted", "eve", hash]);
     assert_says(&told(&fleet, &["approve", id, "--hash", hash]).await, &["approved", "now"]);
     heard(&fleet, "c1", "It came to {\"paid\":42}.").await;
 }

@@ -33,7 +33,7 @@ async fn a_bound_that_is_met_is_told_where_it_holds_up_the_turn() -> Result<()> 
     desk::say(&scene.fleet, "c1", "have a look").await;
     scene.log_in().await?;
     scene.show("#/conversations/c1").await?;
-    browser.see(".turn-item .ask-question", "This turn has used 100 of 100 tokens").await?;
+    browser.see(".turn-item .ask-question", "This turn has used 20000 of 20000 tokens").await?;
     browser.see(".turn-item .ask", "Eve has met a bound").await?;
     browser.see(".turn-item .ask-arguments", "max_tokens_per_turn").await?;
     assert_eq!(browser.script("return document.querySelectorAll('.ask .answer').length").await?, 0, "a yes is enough");

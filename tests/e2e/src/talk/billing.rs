@@ -7,10 +7,10 @@ use serde_json::{Value, json};
 use super::desk::{self, converse, ended, said, say};
 use crate::harness::{Harness, wait};
 
-/// Tokens that a turn of `eve` may use: more than her first reply, less than that and what her tool asks.
-const BOUND: u64 = 50;
-/// What becomes of `BOUND`: a reply of 10 and 1, and the tool's call of 40 and 2.
-const USED: u64 = 53;
+/// Tokens that a turn of `eve` may use: more than her first reply, less than half of that and what her tool asks.
+const BOUND: u64 = 20_000;
+/// What becomes of `BOUND`: a reply of 10 and 1, and the tool's call of 40,000 and 2.
+const USED: u64 = 40_013;
 
 /// Agents with a tool that asks a model; `eve` may not use much.
 fn definitions() -> Vec<Value> {
@@ -51,7 +51,9 @@ fn definitions() -> Vec<Value> {
         ),
         persona("helper", json!({})),
         persona("thrifty", json!({"constraints": {"budgets": {"max_tokens_per_turn": BOUND}}})),
+        persona("mean", json!({"constraints": {"budgets": {"max_tokens_per_turn": 1}}})),
         agent("ben", "helper"),
+        agent("amy", "mean"),
         agent("eve", "thrifty"),
     ]
 }
@@ -59,7 +61,7 @@ fn definitions() -> Vec<Value> {
 async fn open() -> Harness {
     let used = |input: u64, output: u64| json!({"input_tokens": input, "output_tokens": output});
     let script = json!({"rules": [
-        {"when": {"contains": "of a tool:"}, "reply": {"text": "tea", "usage": used(40, 2)}},
+        {"when": {"contains": "of a tool:"}, "reply": {"text": "tea", "usage": used(40_000, 2)}},
         {"when": {"last": "tool"}, "reply": {"text": "It is {{result}}.", "usage": used(10, 1)}},
         {"when": {"contains": "consult"},
          "reply": {"tool_calls": [{"name": "consult", "arguments": {"q": "tea or coffee?"}}], "usage": used(10, 1)}},
@@ -95,10 +97,10 @@ async fn a_tool_that_asks_a_model_is_in_the_records_and_in_all_sums() {
     let ids: Vec<&str> = calls.iter().filter_map(|call| call["id"].as_str()).collect();
     assert_eq!(ids, [format!("{id}.1"), format!("{id}.1.0.llm.1"), format!("{id}.2")]);
     let (input, output, cost) = used(&turn);
-    assert_eq!((input, output, sum(calls)), (60, 4, (input, output, cost)), "{detail}");
-    assert!((cost - 0.1).abs() < 1e-9, "60 in at 1 and 4 out at 10, for each thousand: {cost}");
+    assert_eq!((input, output, sum(calls)), (40_020, 4, (input, output, cost)), "{detail}");
+    assert!((cost - 40.06).abs() < 1e-9, "40,020 in at 1 and 4 out at 10, for each thousand: {cost}");
     let spending = fleet.get("/api/spending").await;
-    assert_eq!((&spending["tokens"], &spending["moves"]), (&json!(64), &json!(3)), "{spending}");
+    assert_eq!((&spending["tokens"], &spending["moves"]), (&json!(40_024), &json!(3)), "{spending}");
 }
 
 #[tokio::test]
@@ -106,18 +108,39 @@ async fn a_budget_that_a_tool_used_up_is_asked_about_before_the_model_is_asked_a
     let fleet = open().await;
     converse(&fleet, "cthrift", &["eve"]).await;
     let id = say(&fleet, "cthrift", "please consult").await;
+    let question = answer_yes(&fleet).await;
+    assert!(question.starts_with(&format!("This turn has used {USED} of {BOUND} tokens")), "{question}");
+    assert_eq!(ended(&fleet, &id).await["status"], "completed");
+    assert_eq!(said(&fleet, "cthrift").await[1].1, "It is tea.");
+}
+
+#[tokio::test]
+async fn a_request_that_is_larger_than_what_is_left_is_asked_about_before_it_is_sent() {
+    let fleet = open().await;
+    converse(&fleet, "cmean", &["amy"]).await;
+    let id = say(&fleet, "cmean", "hello").await;
+    let question = answer_yes(&fleet).await;
+    assert!(
+        question.starts_with("This turn has used 0 of 1 tokens, and the next request alone has about"),
+        "{question}"
+    );
+    // One yes is enough for the one call.
+    assert_eq!(ended(&fleet, &id).await["status"], "completed");
+    let detail = fleet.get(&format!("/api/turns/{id}")).await;
+    assert_eq!(detail["provider_calls"].as_array().map(Vec::len), Some(1), "{detail}");
+}
+
+/// Says yes to the one question that there is, which is given back.
+async fn answer_yes(fleet: &Harness) -> String {
     let asked = wait("the question", || async {
         let page = fleet.get("/api/operations?kind=approval&state=pending").await;
         page["items"].as_array()?.first().cloned()
     })
     .await;
-    let question = asked["request"]["question"].as_str().unwrap_or_default();
-    assert!(question.starts_with(&format!("This turn has used {USED} of {BOUND} tokens")), "{asked}");
     let path = format!("/api/operations/{}/approve", asked["operation_id"].as_str().unwrap());
     let yes = fleet.post(&path, &json!({ "arguments_hash": asked["approval"]["arguments_hash"] })).await;
     assert!(yes.status.is_success(), "{yes:?}");
-    assert_eq!(ended(&fleet, &id).await["status"], "completed");
-    assert_eq!(said(&fleet, "cthrift").await[1].1, "It is tea.");
+    asked["request"]["question"].as_str().unwrap_or_default().to_owned()
 }
 
 #[tokio::test]

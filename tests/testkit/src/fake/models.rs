@@ -5,7 +5,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use domain::chat::{ChatCall, ChatOutcome, ChatReply, Finish, Part, ProviderCallRecord, RequestOutcome, Usage};
+use domain::chat::{
+    ChatCall, ChatOutcome, ChatReply, Finish, ModelTarget, Part, ProviderCallRecord, RequestOutcome, Usage,
+};
 use domain::ports::{Clock, DeltaSink, Models};
 use serde_json::Value;
 
@@ -134,5 +136,9 @@ impl Models for ScriptedModels {
 
     fn provider(&self) -> String {
         PROVIDER.to_owned()
+    }
+
+    fn cost_of_input(&self, _target: &ModelTarget, _tokens: u64) -> f64 {
+        0.0
     }
 }

@@ -2,7 +2,7 @@
 //! of models and tools are outcomes, so they are scripted by the world, not here.
 
 use async_trait::async_trait;
-use domain::chat::{ChatCall, ChatOutcome};
+use domain::chat::{ChatCall, ChatOutcome, ModelTarget};
 use domain::definition::NewDefinition;
 use domain::failure::Failure;
 use domain::memory::{Embedding, MemoryHits, MemoryKey, MemoryQuery, NewMemory};
@@ -25,6 +25,10 @@ impl<P: Models + ?Sized> Models for Unreliable<P> {
 
     fn provider(&self) -> String {
         self.inner.provider()
+    }
+
+    fn cost_of_input(&self, target: &ModelTarget, tokens: u64) -> f64 {
+        self.inner.cost_of_input(target, tokens)
     }
 }
 

@@ -11,12 +11,16 @@ pub(super) fn request(tool: &str, over: &Over, agent: &AgentId) -> Value {
     let (bound, used, limit) = (bound(over), number(over.used), number(over.limit));
     let (yes, no) = (yes(over), no(over.scope));
     let question = format!("{} ({bound}). Yes: {yes}. No: {no}.", met(over));
-    json!({
+    let mut asked = json!({
         "target_type": tool, "scope": over.scope, "what": over.what, "used": used, "limit": limit,
         "question": question,
         "input": {"bound": bound, "of": over.scope, "used": used, "limit": limit, "yes": yes, "no": no},
         "context": {"agent_id": agent},
-    })
+    });
+    if over.next > 0.0 {
+        asked["input"]["next"] = number(over.next);
+    }
+    asked
 }
 
 /// The bound as whoever sets it calls it.
@@ -35,30 +39,51 @@ fn met(over: &Over) -> String {
         Scope::Namespace => "The namespace",
     };
     let (used, limit) = (number(over.used), number(over.limit));
-    match over.what.as_str() {
+    let met = match over.what.as_str() {
         "seconds" => format!("{whose} has taken {used} of {limit} seconds"),
         "cost" => format!("{whose} has cost {used} of {limit}"),
         what => format!("{whose} has used {used} of {limit} {what}"),
+    };
+    match (over.what.as_str(), number(over.next)) {
+        _ if over.next <= 0.0 => met,
+        ("cost", next) => format!("{met}, and the next request alone costs about {next}"),
+        (what, next) => format!("{met}, and the next request alone has about {next} {what}"),
     }
 }
 
-/// What it leads to: each allows the whole budget once more.
+/// What it leads to: each allows the whole budget once more, or as often as the next request needs.
 fn yes(over: &Over) -> String {
+    if over.limit <= 0.0 && over.what != "seconds" {
+        return lifted(over.scope).to_owned();
+    }
     let more = match (over.what.as_str(), number(over.more)) {
         ("seconds", more) => format!("{more} seconds from the answer on"),
         ("cost", more) => format!("a cost of {more}"),
         (what, more) => format!("{more} {what}"),
     };
+    let again = if over.times > 1 { format!("{} times more", over.times) } else { "once more".to_owned() };
     match over.scope {
-        Scope::Turn => format!("the turn goes on, and may use its whole budget once more (here: {more})"),
+        Scope::Turn => format!("the turn goes on, and may use its whole budget {again} (here: {more})"),
         Scope::Session => format!(
-            "the turns that wait for this answer go on, and the session may use its whole budget once more (here: \
+            "the turns that wait for this answer go on, and the session may use its whole budget {again} (here: \
              {more})"
         ),
         Scope::Namespace => format!(
             "the turns that wait for this answer go on, and this session may use as much as the namespace's budget \
-             once more (here: {more}); other sessions ask for themselves"
+             {again} (here: {more}); other sessions ask for themselves"
         ),
+    }
+}
+
+/// A bound of nothing cannot be allowed once more.
+fn lifted(scope: Scope) -> &'static str {
+    match scope {
+        Scope::Turn => "the turn goes on without this bound",
+        Scope::Session => "the turns that wait for this answer go on, and the session has this bound no longer",
+        Scope::Namespace => {
+            "the turns that wait for this answer go on, and this session has this bound no longer; other sessions ask \
+             for themselves"
+        }
     }
 }
 
@@ -80,8 +105,29 @@ mod tests {
     use super::*;
 
     fn asked(scope: Scope, what: &str, (used, limit, more): (f64, f64, f64)) -> Value {
-        let over = Over { scope, what: what.to_owned(), used, limit, more };
+        over_by(Over { scope, what: what.to_owned(), used, next: 0.0, limit, more, times: 1 })
+    }
+
+    fn over_by(over: Over) -> Value {
         request("budget", &over, &AgentId::parse("ada").unwrap())
+    }
+
+    #[test]
+    fn a_person_reads_that_the_next_request_does_not_fit() {
+        let over = |scope, what: &str, (used, next, limit, more), times| {
+            let asked = over_by(Over { scope, what: what.to_owned(), used, next, limit, more, times });
+            (asked["question"].as_str().unwrap().to_owned(), asked["input"]["next"].clone())
+        };
+        let (words, next) = over(Scope::Turn, "tokens", (380.0, 830.0, 500.0, 1_000.0), 2);
+        assert!(words.starts_with(
+            "This turn has used 380 of 500 tokens, and the next request alone has about 830 tokens \
+             (max_tokens_per_turn). Yes: the turn goes on, and may use its whole budget 2 times more (here: 1000 \
+             tokens)."
+        ));
+        assert_eq!(next, 830);
+        let (words, _) = over(Scope::Session, "cost", (0.5, 0.25, 0.6, 0.6), 1);
+        assert!(words.contains("has cost 0.5 of 0.6, and the next request alone costs about 0.25 (max"), "{words}");
+        assert!(words.contains("its whole budget once more (here: a cost of 0.6)"), "{words}");
     }
 
     #[test]
@@ -109,5 +155,7 @@ mod tests {
         let cost = words(Scope::Namespace, "cost", (0.1 + 0.2, 0.3, 0.15));
         assert!(cost.starts_with("The namespace has cost 0.3 of 0.3 (max_cost of the namespace)."), "{cost}");
         assert!(cost.contains("(here: a cost of 0.15)") && cost.contains("ask for themselves"), "{cost}");
+        let nothing = words(Scope::Turn, "cost", (0.0, 0.0, 0.0));
+        assert!(nothing.contains("cost 0 of 0 (max_cost_per_turn). Yes: the turn goes on without this"), "{nothing}");
     }
 }

@@ -1,5 +1,5 @@
-//! Budgets of a turn, of its session and of its namespace. What is over is found out before the model
-//! is asked; then a person is asked whether it may go on, and no turn fails for it.
+//! Budgets of a turn, of its session and of its namespace. What is over, or would be with the next request, is
+//! found out before the model is asked; then a person is asked whether it may go on, and no turn fails for it.
 
 use schemas::conversation::{ApprovalRequest, OperationKind, OperationState, TurnError, TurnPhase, TurnUsage};
 use schemas::definition::{Budgets, NamespaceBudget};
@@ -30,17 +30,46 @@ pub enum Scope {
     Namespace,
 }
 
-/// A budget that is used up.
+/// A budget that is used up, or that the next request does not fit into.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Over {
     pub scope: Scope,
     /// `tokens`, `cost`, `moves` or `seconds`.
     pub what: String,
     pub used: f64,
+    /// What the next request takes at least, where that is known.
+    #[serde(default)]
+    pub next: f64,
     pub limit: f64,
     /// What a yes allows besides.
     #[serde(default)]
     pub more: f64,
+    /// How often that is the whole budget.
+    #[serde(default = "once")]
+    pub times: u32,
+}
+
+fn once() -> u32 {
+    1
+}
+
+/// What a request takes at least: itself, by the estimate (SPEC 4.8), without what is said to it.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Next {
+    pub tokens: u64,
+    /// In the operator's currency.
+    pub cost: f64,
+}
+
+/// A bound, and what is used of it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Bound {
+    pub scope: Scope,
+    pub what: &'static str,
+    pub used: f64,
+    pub max: f64,
+    /// How often people allowed it once more.
+    pub raised: u32,
 }
 
 /// A bound on the time since something, in seconds; whoever has a clock checks it.
@@ -51,43 +80,80 @@ pub struct Span {
     pub max_seconds: u64,
 }
 
-/// What is checked beside the state, before a model is asked.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+/// What is checked once the request is known, before a model is asked.
+#[derive(Debug, Clone, PartialEq, Default)]
 pub struct Checks {
     pub spans: Vec<Span>,
+    /// Of the turn and its session.
+    pub known: Vec<Bound>,
     /// How often the namespace's budget was raised for this session.
     pub raised: u32,
 }
 
 impl Checks {
-    /// Whether the model is not to be asked now.
-    pub fn over(&self, now_ms: i64, budget: Option<(&NamespaceBudget, &Spent)>) -> Option<Over> {
+    /// Whether the model is not to be asked `next` now.
+    pub fn over(&self, now_ms: i64, next: Next, budget: Option<(&NamespaceBudget, &Spent)>) -> Option<Over> {
         let seconds = |span: &Span| now_ms.saturating_sub(span.since_ms).max(0) as f64 / 1_000.0;
         let late = self.spans.iter().find(|span| seconds(span) >= span.max_seconds as f64);
-        let late = late.map(|span| over(span.scope, "seconds", seconds(span), span.max_seconds as f64, 1.0));
-        late.or_else(|| {
+        let late = late.map(|span| {
+            let (used, max) = (seconds(span), span.max_seconds as f64);
+            Over { scope: span.scope, what: "seconds".to_owned(), used, next: 0.0, limit: max, more: max, times: 1 }
+        });
+        late.or_else(|| self.known.iter().find_map(|known| known.over(next))).or_else(|| {
             let (budget, spent) = budget?;
             let bounds = [
                 ("tokens", spent.tokens as f64, budget.max_tokens.map(|max| max as f64)),
                 ("cost", spent.cost(), budget.max_cost),
                 ("moves", spent.calls as f64, budget.max_moves.map(|max| max as f64)),
             ];
-            exceeded(Scope::Namespace, self.raised, bounds)
+            bounded(Scope::Namespace, self.raised, bounds).find_map(|known| known.over(next))
         })
     }
 }
 
-/// `times` over, `max` is allowed already.
-fn over(scope: Scope, what: &str, used: f64, max: f64, times: f64) -> Over {
-    Over { scope, what: what.to_owned(), used, limit: max * times, more: max }
+impl Bound {
+    fn over(&self, next: Next) -> Option<Over> {
+        let next = match self.what {
+            "tokens" => next.tokens as f64,
+            "cost" => next.cost,
+            _ => 0.0,
+        };
+        let allowed = f64::from(self.raised) + 1.0;
+        if self.is_lifted() || self.fits(next, allowed) {
+            return None;
+        }
+        let times = self.missing(next, allowed);
+        let (limit, more) = (self.max * allowed, self.max * f64::from(times));
+        Some(Over { scope: self.scope, what: self.what.to_owned(), used: self.used, next, limit, more, times })
+    }
+
+    /// A yes to a bound of nothing, or to more than can be counted, lifts it: it would be asked for without end.
+    fn is_lifted(&self) -> bool {
+        self.raised >= u32::MAX - 1 || (self.max <= 0.0 && self.raised > 0)
+    }
+
+    fn fits(&self, next: f64, allowed: f64) -> bool {
+        let limit = self.max * allowed;
+        self.used < limit && self.used + next <= limit
+    }
+
+    /// How often a person has to allow the whole budget once more for the next request to be made: one yes is
+    /// enough for it.
+    fn missing(&self, next: f64, allowed: f64) -> u32 {
+        if self.max <= 0.0 {
+            return 1;
+        }
+        let begun = (self.used / self.max).floor() + 1.0;
+        let needed = ((self.used + next) / self.max).ceil();
+        // A cast of a number that is too large ends at the bound.
+        let times = ((begun.max(needed) - allowed) as u32).max(1);
+        // Sums of costs are rounded.
+        if self.fits(next, allowed + f64::from(times)) { times } else { times.saturating_add(1) }
+    }
 }
 
-/// Every yes allows the whole budget once more.
-fn exceeded(scope: Scope, raised: u32, bounds: [(&str, f64, Option<f64>); 3]) -> Option<Over> {
-    let times = f64::from(raised) + 1.0;
-    let mut limited = bounds.into_iter().filter_map(|(what, used, max)| Some((what, used, max?)));
-    let met = limited.find(|(_, used, max)| *used >= max * times);
-    met.map(|(what, used, max)| over(scope, what, used, max, times))
+fn bounded(scope: Scope, raised: u32, bounds: [(&'static str, f64, Option<f64>); 3]) -> impl Iterator<Item = Bound> {
+    bounds.into_iter().filter_map(move |(what, used, max)| Some(Bound { scope, what, used, max: max?, raised }))
 }
 
 fn bounds(
@@ -103,14 +169,18 @@ fn bounds(
     ]
 }
 
-/// What the state alone tells.
-fn known_over(lane: &Lane, state: &TalkState) -> Option<Over> {
-    let budgets = &lane.limits.as_ref()?.budgets;
+/// The bounds that the state alone tells of.
+fn known(lane: &Lane, state: &TalkState) -> Vec<Bound> {
+    let Some(budgets) = lane.limits.as_ref().map(|limits| &limits.budgets) else { return Vec::new() };
     let turn = bounds(&lane.turn.usage, 0.0, (budgets.max_tokens_per_turn, budgets.max_cost_per_turn, None));
     let of_session = (budgets.max_tokens_per_session, budgets.max_cost_per_session, budgets.max_moves_per_session);
     let session = bounds(&state.used, state.moves as f64, of_session);
-    exceeded(Scope::Turn, lane.allowance.saturating_sub(1), turn)
-        .or_else(|| exceeded(Scope::Session, state.raised.session, session))
+    let turn = bounded(Scope::Turn, lane.allowance.saturating_sub(1), turn);
+    turn.chain(bounded(Scope::Session, state.raised.session, session)).collect()
+}
+
+fn known_over(lane: &Lane, state: &TalkState) -> Option<Over> {
+    known(lane, state).iter().find_map(|known| known.over(Next::default()))
 }
 
 /// Whether a model must not be asked for a turn before a person has allowed more.
@@ -167,7 +237,7 @@ pub(super) fn checks(lane: &Lane, state: &TalkState) -> Checks {
         span(Scope::Turn, turn_ms, budgets.max_seconds_per_turn),
         span(Scope::Session, session_ms, budgets.max_seconds_per_session),
     ];
-    Checks { spans: spans.into_iter().flatten().collect(), raised: state.raised.namespace }
+    Checks { spans: spans.into_iter().flatten().collect(), known: known(lane, state), raised: state.raised.namespace }
 }
 
 /// Turns that would go on over a budget ask first.
@@ -181,9 +251,11 @@ pub(super) fn guard(step: &mut Applying) {
 
 /// Asks a person. Turns of one session that meet the same bound share one question.
 pub(super) fn ask(step: &mut Applying, turn_id: &TurnId, over: &Over) {
-    let shared = Some(Approved::Budget { scope: over.scope }).filter(|_| over.scope != Scope::Turn);
-    let opens = || step.state.lanes.iter().flat_map(|lane| &lane.open);
-    let asked = shared.and_then(|wanted| opens().find(|open| open.approved.as_ref() == Some(&wanted)).cloned());
+    let is_shared = |open: &&Open| {
+        over.scope != Scope::Turn
+            && matches!(open.approved, Some(Approved::Budget { scope, .. }) if scope == over.scope)
+    };
+    let asked = step.state.lanes.iter().flat_map(|lane| &lane.open).find(is_shared).cloned();
     if let Some(open) = asked {
         if let Some(lane) = step.state.lane_mut(turn_id) {
             lane.open.push(open);
@@ -212,20 +284,20 @@ fn new_question(number: u64, turn_id: &TurnId, over: &Over, agent: &AgentId) -> 
         kind: OperationKind::Approval,
         is_async: false,
         child: None,
-        approved: Some(Approved::Budget { scope: over.scope }),
+        approved: Some(Approved::Budget { scope: over.scope, times: over.times }),
     };
     TurnDecision::AskApproval { turn_id: turn_id.clone(), operation: Box::new(operation), open: Box::new(open) }
 }
 
 /// A person has answered at `at_ms`: all turns that wait for it go on, or end.
-pub(super) fn answered(step: &mut Applying, asked: &Open, scope: Scope, is_yes: bool, at_ms: i64) {
+pub(super) fn answered(step: &mut Applying, asked: &Open, (scope, times): (Scope, u32), is_yes: bool, at_ms: i64) {
     let is_this = |open: &Open| open.operation_id == asked.operation_id;
     let waiting = step.state.lanes.iter_mut().filter(|lane| lane.open.iter().any(is_this));
     let mut turns = Vec::new();
     for lane in waiting {
         lane.open.retain(|open| !is_this(open));
         if is_yes && scope == Scope::Turn {
-            lane.allowance += 1;
+            lane.allowance = lane.allowance.saturating_add(times);
             lane.since_ms = Some(at_ms);
         }
         turns.push(lane.turn.turn_id.clone());
@@ -237,10 +309,10 @@ pub(super) fn answered(step: &mut Applying, asked: &Open, scope: Scope, is_yes: 
     let raised = &mut step.state.raised;
     match scope {
         Scope::Session if is_yes => {
-            raised.session += 1;
+            raised.session = raised.session.saturating_add(times);
             raised.session_since_ms = Some(at_ms);
         }
-        Scope::Namespace if is_yes => raised.namespace += 1,
+        Scope::Namespace if is_yes => raised.namespace = raised.namespace.saturating_add(times),
         _ => {}
     }
     let decided = turns.into_iter().map(|turn_id| match is_yes {

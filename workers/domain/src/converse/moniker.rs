@@ -175,9 +175,9 @@ fn is_task(open: &Open) -> bool {
 /// Takes a result out of the open work of its lane, and goes on.
 fn settle(step: &mut Applying, ended: &super::state::Ended, at_ms: i64) {
     let Some((lane, open)) = step.state.lane_of(&ended.operation_id) else { return };
-    if let Some(Approved::Budget { scope }) = open.approved {
+    if let Some(Approved::Budget { scope, times }) = open.approved {
         let (open, (is_yes, _)) = (open.clone(), results::answer(&ended.result));
-        return budget::answered(step, &open, scope, is_yes, at_ms);
+        return budget::answered(step, &open, (scope, times), is_yes, at_ms);
     }
     let (turn, mut open, number) = (lane.turn.turn_id.clone(), open.clone(), lane.turn.moves);
     step.emits.turn = Some(turn.clone());

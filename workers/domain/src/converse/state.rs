@@ -199,10 +199,16 @@ pub enum Approved {
     },
     /// The answer itself is the result: a person was asked for nothing else.
     Answer,
-    /// A budget may be used once more.
+    /// A budget may be used once more, or as often as it takes for the next request to fit.
     Budget {
         scope: Scope,
+        #[serde(default = "once")]
+        times: u32,
     },
+}
+
+fn once() -> u32 {
+    1
 }
 
 /// Where the result of a delegated turn goes.

@@ -8,13 +8,15 @@ use serde_json::{Map, Value};
 use super::{Found, Reference};
 use crate::action::fields::{self, Object, Problems};
 
-/// Notes that a field is missing, and what to give.
+/// Notes that a field is missing or blank, and what to give. Answers whether there is something to look at.
 pub(super) fn required(object: &Object<'_>, name: &str, what: &str, problems: &mut Problems) -> bool {
-    let is_there = object.has(name);
-    if !is_there {
-        problems.add(object.path(name), format!("is missing; give {what}"));
-    }
-    is_there
+    let wrong = match object.get(name) {
+        None => "is missing",
+        Some(Value::String(text)) if text.trim().is_empty() => "must not be blank",
+        Some(_) => return true,
+    };
+    problems.add(object.path(name), format!("{wrong}; give {what}"));
+    false
 }
 
 /// `name` and `description`, which every kind has.

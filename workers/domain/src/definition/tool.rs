@@ -59,7 +59,7 @@ fn name(object: &Object<'_>, problems: &mut Problems) {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
     if RESERVED.contains(&name) || name == "memory" || RESERVED_PREFIXES.iter().any(|start| name.starts_with(start)) {
         problems.add("name", format!("{name:?} is the name of a built-in tool; choose another"));
-    } else if name.is_empty() || name.len() > NAME_CHARS_MAX || !name.chars().all(is_plain) {
+    } else if name.len() > NAME_CHARS_MAX || !name.chars().all(is_plain) {
         let what = format!("must be 1 to {NAME_CHARS_MAX} letters, digits, _ or -: models are strict about it");
         problems.add("name", what);
     }

@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 
-use crate::chat::{ChatCall, ChatDelta, ChatOutcome, ProviderCallRecord};
+use crate::chat::{ChatCall, ChatDelta, ChatOutcome, ModelTarget, ProviderCallRecord};
 
 #[async_trait]
 pub trait Models: Send + Sync {
@@ -14,6 +14,9 @@ pub trait Models: Send + Sync {
 
     /// The model that a call of the fleet's default profile reaches, in words.
     fn provider(&self) -> String;
+
+    /// About what so many tokens of a request cost, in the operator's currency; 0 where no price is known.
+    fn cost_of_input(&self, target: &ModelTarget, tokens: u64) -> f64;
 }
 
 /// Takes the pieces of a reply as they arrive. Calls come in order, from one task, in the middle of

@@ -1,23 +1,26 @@
 //! `code`: a program in Deno, which is given nothing but a folder of its own and the tools of its agent
-//! (SPEC A-RT-02). The limits are ours: size, time, output and calls are held from outside, and its whole
+//! (SPEC A-RT-02). The limits are ours: size, time, output, files and calls are held from outside, and its whole
 //! process group ends with the call.
 
 pub mod bridge;
+mod folder;
 
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use domain::chat::ToolErrorCode;
 use domain::ports::{ActionCall, ActionFailure, ActionRunner, Trouble};
-use schemas::limits::{CODE_BYTES_MAX, CODE_MS_MAX, CODE_OUTPUT_BYTES_MAX, TOOL_RESULT_BYTES_MAX};
+use schemas::limits::{
+    CODE_BYTES_MAX, CODE_FILES_BYTES_MAX, CODE_MS_MAX, CODE_OUTPUT_BYTES_MAX, TOOL_RESULT_BYTES_MAX,
+};
 use serde_json::{Value, json};
 use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::process::Command;
 
 use super::group::Group;
 use bridge::Bridge;
+use folder::Folder;
 
 /// Memory of the program's own values, megabytes.
 const HEAP_MB: u32 = 256;
@@ -50,17 +53,22 @@ pub async fn run(config: &CodeConfig, runner: &dyn ActionRunner, call: &ActionCa
         let what = format!("code must have 1 to {CODE_BYTES_MAX} bytes; this one has {}", code.len());
         return Err(ActionFailure::invalid(what));
     }
-    let folder = Folder::with(code).map_err(|error| {
+    let folder = Folder::with(FILE, &source(code)).map_err(|error| {
         ActionFailure::trouble(Trouble::ServerError, format!("there is no folder to run code in: {error}"), false)
     })?;
     let mut group = start(config, folder.path())?;
     let bridge = Bridge::new(runner, call);
     let limit = time_of(call.timeout_ms);
-    let ended = tokio::time::timeout(limit, outcome(&mut group, &bridge)).await;
-    let ended = ended.unwrap_or_else(|_| {
-        let message = format!("the program did not end within {} ms; do less at a time", limit.as_millis());
-        Err(ActionFailure::business(ToolErrorCode::Timeout, message))
-    });
+    let ended = tokio::select! {
+        ended = tokio::time::timeout(limit, outcome(&mut group, &bridge)) => ended.unwrap_or_else(|_| {
+            let message = format!("the program did not end within {} ms; do less at a time", limit.as_millis());
+            Err(ActionFailure::business(ToolErrorCode::Timeout, message))
+        }),
+        () = folder.filled() => {
+            let message = format!("the program wrote more than {CODE_FILES_BYTES_MAX} bytes of files; keep less");
+            Err(ActionFailure::business(ToolErrorCode::ExecutionFailed, message))
+        }
+    };
     told(ended, bridge.calls())
 }
 
@@ -158,6 +166,10 @@ fn start(config: &CodeConfig, folder: &Path) -> Result<Group, ActionFailure> {
     if let Err(error) = group.bound_memory(MEMORY_BYTES) {
         tracing::warn!(%error, "the memory of a program has no bound but its heap's");
     }
+    // Whoever writes fast is ended before the next look at the folder.
+    if let Err(error) = group.bound_file(2 * CODE_FILES_BYTES_MAX) {
+        tracing::warn!(%error, "a file of a program has no bound but that of its folder");
+    }
     Ok(group)
 }
 
@@ -206,48 +218,4 @@ pub(super) fn source(code: &str) -> String {
     // A line that names an interpreter is one only where a file begins; here, it becomes a comment.
     let (comment, rest) = code.strip_prefix("#!").map_or(("", code), |rest| ("//", rest));
     format!("{} {comment}{rest}", PRELUDE.replace('\n', " "))
-}
-
-/// A folder with a program in it, which goes with its handle.
-struct Folder(PathBuf);
-
-impl Folder {
-    fn with(code: &str) -> std::io::Result<Self> {
-        static NEXT: AtomicU64 = AtomicU64::new(0);
-        let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        let path = std::env::temp_dir().join(format!("stepfleet-code-{}-{number}", std::process::id()));
-        // What a process of the same number left behind is not ours to run in.
-        if path.exists() {
-            std::fs::remove_dir_all(&path)?;
-        }
-        std::fs::create_dir(&path)?;
-        let folder = Self(path);
-        std::fs::write(folder.path().join(FILE), source(code))?;
-        Ok(folder)
-    }
-
-    fn path(&self) -> &Path {
-        &self.0
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let left = Left(std::mem::take(&mut self.0));
-        // A program may leave much, and this may be a thread that others wait for.
-        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
-            drop(runtime.spawn_blocking(move || drop(left)));
-        }
-    }
-}
-
-/// What a program left, removed wherever this is dropped: also by a runtime that ends and starts nothing more.
-struct Left(PathBuf);
-
-impl Drop for Left {
-    fn drop(&mut self) {
-        if let Err(error) = std::fs::remove_dir_all(&self.0) {
-            tracing::warn!(folder = %self.0.display(), %error, "a folder of a program was left behind");
-        }
-    }
 }

@@ -24,9 +24,21 @@ impl Group {
     /// # Errors
     /// When the system does not allow it.
     pub fn bound_memory(&self, bytes: u64) -> std::io::Result<()> {
+        self.bound(Resource::Data, bytes)
+    }
+
+    /// Bounds each file that they write to.
+    ///
+    /// # Errors
+    /// When the system does not allow it.
+    pub fn bound_file(&self, bytes: u64) -> std::io::Result<()> {
+        self.bound(Resource::Fsize, bytes)
+    }
+
+    fn bound(&self, resource: Resource, bytes: u64) -> std::io::Result<()> {
         let limit = Rlimit { current: Some(bytes), maximum: Some(bytes) };
         if self.id.is_some() {
-            prlimit(self.id, Resource::Data, limit)?;
+            prlimit(self.id, resource, limit)?;
         }
         Ok(())
     }

@@ -198,6 +198,16 @@ async fn profiles_that_are_data_use_configured_addresses_and_keys() {
 }
 
 #[tokio::test]
+async fn a_request_costs_what_its_profile_takes_for_input() {
+    let performer = Performer::new(&config(&[], &[])).expect("valid");
+    let prices =
+        Prices { cost_per_1k_input_tokens: Some(0.5), cost_per_1k_output_tokens: Some(9.0), ..Prices::default() };
+    assert_eq!(performer.cost_of_input(&data("scripted", prices), 3_000), 1.5);
+    assert_eq!(performer.cost_of_input(&data("scripted", Prices::default()), 3_000), 0.0, "no price is known");
+    assert_eq!(performer.cost_of_input(&data("nobody", Prices::default()), 3_000), 0.0, "the call itself says so");
+}
+
+#[tokio::test]
 async fn a_profile_of_the_default_is_whatever_the_fleet_was_started_with() {
     let server = FakeServer::start(vec![answer(200, "", spoken("openai"))]).await;
     let priced =

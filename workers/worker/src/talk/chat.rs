@@ -1,13 +1,15 @@
 //! One reply of a model: the turn's context as the log has it, streamed to whoever listens.
 
-use domain::chat::{CallContext, ChatCall, ChatRequest, RequestClass};
+use domain::chat::{CallContext, ChatCall, RequestClass};
 use domain::context::estimate_request;
-use domain::converse::{self, Assembly, Checks, Over, Reply, Seat, Shown, Summary, message_id};
+use domain::converse::{self, Assembly, Checks, Next, Reply, Seat, Shown, Summary, message_id};
 use domain::effect::{Outcome, TalkCall};
 use domain::ports::{ConversationKey, LogQuery};
+use domain::spending::Spent;
 use domain::tool::{self, ResolvedTool};
 use futures::FutureExt;
 use schemas::conversation::{LogKind, LogRow};
+use schemas::definition::NamespaceBudget;
 use schemas::id::{Epoch, Namespace, SessionId, SessionKey};
 use schemas::limits::MODEL_REQUEST_BYTES_MAX;
 use schemas::problem::Code;
@@ -59,12 +61,18 @@ async fn reply(
     cut: &Notify,
 ) -> Result<Reply, Outcome> {
     let number = asked.number;
-    let over = over(deps, namespace, asked.checks).await?;
-    let (assembly, rows) = context(deps, namespace, talk, asked.assembly).await?;
-    let newest = newest_summary(deps, namespace, talk, asked.summary).await?;
+    let ((assembly, rows), newest, spent) = tokio::try_join!(
+        context(deps, namespace, talk, asked.assembly),
+        newest_summary(deps, namespace, talk, asked.summary),
+        spent(deps, namespace),
+    )?;
     let shown = Shown::of(&assembly, newest.as_ref(), &rows);
     let request = shown.request(asked.without_tools);
-    let over_budget = tokens_over_budget(&assembly, &shown, &request, talk).filter(|_| asked.may_compact);
+    let tokens = estimate_request(&request);
+    let is_long = asked.may_compact && is_over_context(&assembly, &shown, tokens, talk);
+    // A request that is made shorter first is not the next one.
+    let next = if is_long { Next::default() } else { next(deps, &assembly, tokens) };
+    let over = asked.checks.over(deps.clock.now_ms(), next, spent.as_ref().map(|(budget, spent)| (*budget, spent)));
     let context = addressed(&assembly, talk, session);
     let call = ChatCall { id: format!("{}.{number}", talk.turn), target: assembly.target.clone(), request, context };
     let key = ConversationKey { namespace: namespace.clone(), conversation_id: talk.conversation.clone() };
@@ -84,9 +92,9 @@ async fn reply(
         seen: rows.last().map_or(0, |row| row.offset),
         heard: converse::heard(&rows),
         messages: Vec::new(),
-        over_budget,
+        over_budget: is_long.then_some(tokens),
     };
-    if reply.over.is_some() || over_budget.is_some() {
+    if reply.over.is_some() || is_long {
         return Ok(reply);
     }
     // Not afterwards: what was paid for is not held up.
@@ -137,12 +145,14 @@ async fn seats(
     Ok(found)
 }
 
-/// What only a clock and the store know of budgets.
-async fn over(deps: &TalkDeps, namespace: &Namespace, checks: &Checks) -> Result<Option<Over>, Outcome> {
-    let now_ms = deps.clock.now_ms();
-    let Some(budget) = deps.budgets.get(namespace) else { return Ok(checks.over(now_ms, None)) };
-    let spent = stored(|| deps.conversations.spent(namespace)).await?;
-    Ok(checks.over(now_ms, Some((budget, &spent))))
+/// What the namespace may use, and has used; `None` if it has no bound.
+async fn spent<'d>(deps: &'d TalkDeps, namespace: &Namespace) -> Result<Option<(&'d NamespaceBudget, Spent)>, Outcome> {
+    let Some(budget) = deps.budgets.get(namespace) else { return Ok(None) };
+    Ok(Some((budget, stored(|| deps.conversations.spent(namespace)).await?)))
+}
+
+fn next(deps: &TalkDeps, assembly: &Assembly, tokens: u64) -> Next {
+    Next { tokens, cost: deps.models.cost_of_input(&assembly.target, tokens) }
 }
 
 fn addressed(assembly: &Assembly, talk: &TalkCall, session: &SessionId) -> CallContext {
@@ -156,12 +166,11 @@ fn addressed(assembly: &Assembly, talk: &TalkCall, session: &SessionId) -> CallC
     }
 }
 
-/// How large a request is that can, and should, be smaller.
-fn tokens_over_budget(assembly: &Assembly, shown: &Shown<'_>, request: &ChatRequest, talk: &TalkCall) -> Option<u64> {
-    let limits = assembly.limits.context.as_ref()?;
-    let tokens = estimate_request(request);
-    let is_over = tokens > limits.tokens && shown.due((&talk.conversation, &talk.turn), limits, false).is_some();
-    is_over.then_some(tokens)
+/// Whether a request can, and should, be smaller.
+fn is_over_context(assembly: &Assembly, shown: &Shown<'_>, tokens: u64, talk: &TalkCall) -> bool {
+    let place = (&talk.conversation, &talk.turn);
+    let limits = assembly.limits.context.as_ref();
+    limits.is_some_and(|limits| tokens > limits.tokens && shown.due(place, limits, false).is_some())
 }
 
 /// The context that the turn began with, or the one that was made anew; and the turn's records.

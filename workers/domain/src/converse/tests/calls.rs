@@ -7,7 +7,7 @@ use serde_json::json;
 
 use super::bench::Bench;
 use crate::chat::{ProviderCallRecord, Usage};
-use crate::converse::{Checks, Over, Scope, Span};
+use crate::converse::{Bound, Checks, Next, Over, Scope, Span};
 use crate::effect::{Effect, Outcome, TalkWork};
 use crate::spending::Spent;
 use crate::tool::{Builtin, ResolvedTarget};
@@ -236,8 +236,7 @@ fn what_is_found_over_before_the_call_asks_and_the_call_is_made_after_the_yes() 
     talk.say("dig");
     talk.assemble();
     let mut reply = talk.blank();
-    let over = Over { scope: Scope::Namespace, what: "cost".to_owned(), used: 2.0, limit: 1.5, more: 1.5 };
-    reply.over = Some(over);
+    reply.over = Some(over(Scope::Namespace, "cost", (2.0, 1.5)));
     talk.answer("chat", reply.into());
     assert_eq!((talk.turn(0).phase, talk.turn(0).moves), (TurnPhase::WaitingApproval, 0));
     let ask = talk.operations.last().unwrap().operation_id.to_string();
@@ -250,14 +249,14 @@ fn what_is_found_over_before_the_call_asks_and_the_call_is_made_after_the_yes() 
 #[test]
 fn time_and_the_namespace_are_checked_with_a_clock_and_what_is_stored() {
     let span = Span { scope: Scope::Turn, since_ms: 10_000, max_seconds: 5 };
-    let checks = Checks { spans: vec![span], raised: 1 };
-    assert_eq!(checks.over(14_999, None), None);
-    let late = checks.over(15_000, None).expect("late");
+    let (checks, next) = (Checks { spans: vec![span], raised: 1, ..Checks::default() }, Next::default());
+    assert_eq!(checks.over(14_999, next, None), None);
+    let late = checks.over(15_000, next, None).expect("late");
     assert_eq!((late.scope, late.what.as_str()), (Scope::Turn, "seconds"));
     let budget = NamespaceBudget { max_cost: Some(1.5), ..NamespaceBudget::default() };
     let spent = |cost_nanos| Spent { tokens: 9, cost_nanos, calls: 1 };
-    assert_eq!(checks.over(0, Some((&budget, &spent(2_999_999_999)))), None, "it was raised once");
-    let over = checks.over(0, Some((&budget, &spent(3_000_000_000)))).expect("over");
+    assert_eq!(checks.over(0, next, Some((&budget, &spent(2_999_999_999)))), None, "it was raised once");
+    let over = checks.over(0, next, Some((&budget, &spent(3_000_000_000)))).expect("over");
     assert_eq!((over.scope, over.what.as_str(), over.limit), (Scope::Namespace, "cost", 3.0));
 }
 
@@ -276,7 +275,7 @@ fn time_counts_anew_from_the_yes() {
     };
     let begun = since(&talk);
     let mut reply = talk.blank();
-    reply.over = Some(Over { scope: Scope::Turn, what: "seconds".to_owned(), used: 6.0, limit: 5.0, more: 5.0 });
+    reply.over = Some(over(Scope::Turn, "seconds", (6.0, 5.0)));
     talk.answer("chat", reply.into());
     let ask = talk.operations.last().unwrap().operation_id.to_string();
     talk.result(&ask, json!({"approved": true}));
@@ -296,6 +295,87 @@ fn deeper_than_the_budget_a_person_is_asked() {
     let ask = talk.operations[0].operation_id.to_string();
     talk.result(&ask, json!({"approved": true}));
     assert_eq!(talk.follow_ups.len(), 2, "raised for this call");
+}
+
+/// What a call was found to be over before it was made.
+fn over(scope: Scope, what: &str, (used, limit): (f64, f64)) -> Over {
+    Over { scope, what: what.to_owned(), used, next: 0.0, limit, more: limit, times: 1 }
+}
+
+#[test]
+fn the_next_request_is_held_against_what_is_left() {
+    let known = |what, used, max, raised| Bound { scope: Scope::Turn, what, used, max, raised };
+    let over = |known: Bound, next| Checks { known: vec![known], ..Checks::default() }.over(0, next, None);
+    let tokens = |tokens| Next { tokens, cost: 0.0 };
+    assert_eq!(over(known("tokens", 380.0, 500.0, 0), tokens(120)), None, "it just fits");
+    let found = over(known("tokens", 380.0, 500.0, 0), tokens(121)).expect("one token too many");
+    assert_eq!((found.used, found.next, found.limit, found.more, found.times), (380.0, 121.0, 500.0, 500.0, 1));
+    // One yes is enough, however large the request is.
+    let found = over(known("tokens", 380.0, 500.0, 1), tokens(1_830)).expect("too large by far");
+    assert_eq!((found.limit, found.more, found.times), (1_000.0, 1_500.0, 3));
+    assert_eq!(over(known("tokens", 380.0, 500.0, 1 + 3), tokens(1_830)), None);
+    let cost = Next { tokens: 9, cost: 0.25 };
+    assert_eq!(over(known("cost", 0.5, 0.75, 0), cost), None);
+    assert_eq!(over(known("cost", 0.5, 0.7, 0), cost).map(|over| over.what).as_deref(), Some("cost"));
+    assert_eq!(over(known("moves", 2.0, 3.0, 0), cost), None, "a request is not known to take more than one");
+    assert!(over(known("moves", 3.0, 3.0, 0), cost).is_some());
+}
+
+#[test]
+fn no_yes_is_followed_by_the_same_question() {
+    let over = |used, max, raised, cost| {
+        let known = vec![Bound { scope: Scope::Turn, what: "cost", used, max, raised }];
+        Checks { known, ..Checks::default() }.over(0, Next { tokens: 9, cost }, None)
+    };
+    // By the sums alone it would be 8 times more, of which rounding takes too much.
+    let found = over(0.4, 0.51, 1, 4.7).expect("over");
+    assert_eq!((found.times, over(0.4, 0.51, 1 + found.times, 4.7)), (9, None));
+    // Nothing is allowed, however often that is.
+    let found = over(0.0, 0.0, 0, 0.25).expect("over");
+    assert_eq!((found.times, over(0.0, 0.0, 1, 0.25)), (1, None));
+    // More than can be counted; the first time of a turn is its own.
+    let found = over(0.0, 1e-9, 0, 10.0).expect("over");
+    assert_eq!((found.times, over(0.0, 1e-9, u32::MAX - 1, 10.0)), (u32::MAX, None));
+}
+
+#[test]
+fn the_namespace_is_held_against_the_next_request_too() {
+    let budget = NamespaceBudget { max_tokens: Some(100), ..NamespaceBudget::default() };
+    let spent = Spent { tokens: 60, cost_nanos: 0, calls: 1 };
+    let over = |raised, tokens| {
+        let checks = Checks { raised, ..Checks::default() };
+        checks.over(0, Next { tokens, cost: 0.0 }, Some((&budget, &spent)))
+    };
+    assert_eq!(over(0, 40), None);
+    let found = over(0, 41).expect("over");
+    assert_eq!((found.scope, found.next, found.times), (Scope::Namespace, 41.0, 1));
+    assert_eq!(over(1, 41), None);
+}
+
+#[test]
+fn one_yes_lets_a_request_go_that_is_larger_than_the_budget() {
+    let mut talk = Bench::new(json!({}));
+    talk.limits.budgets.max_tokens_per_turn = Some(100);
+    talk.say("dig");
+    talk.assemble();
+    let checks = |talk: &Bench| match talk.calls().remove(0).effect {
+        Effect::Talk(call) => match call.what {
+            TalkWork::Chat { checks, .. } => checks,
+            other => panic!("{other:?}"),
+        },
+        other => panic!("{other:?}"),
+    };
+    let next = Next { tokens: 830, cost: 0.0 };
+    let mut reply = talk.blank();
+    reply.over = checks(&talk).over(0, next, None);
+    talk.answer("chat", reply.into());
+    let ask = talk.operations.last().unwrap();
+    let (ask, words) = (ask.operation_id.to_string(), ask.request.to_value()["question"].to_string());
+    assert!(words.contains("0 of 100 tokens, and the next request alone has about 830"), "{words}");
+    talk.result(&ask, json!({"approved": true}));
+    assert_eq!(checks(&talk).over(0, next, None), None);
+    talk.reply("Here.", &[]);
+    assert_eq!(talk.turn(0).status, TurnStatus::Completed);
 }
 
 /// A reply that costs so many tokens and calls a tool.

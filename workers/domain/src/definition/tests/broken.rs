@@ -25,6 +25,7 @@ fn ids_names_and_unknown_fields() {
         set(kind, "id", json!("x".repeat(129)), "id", "at most 128");
         set(kind, "id", Value::Null, "id", "is missing");
         set(kind, "name", Value::Null, "name", "is missing");
+        set(kind, "name", json!(" "), "name", "must not be blank; give ");
         set(kind, "nam", json!("x"), "nam", "did you mean \"name\"?");
         set(kind, "description", json!(7), "description", "must be a string");
         assert_eq!(check(kind, &json!([])).expect_err("no object")[0].field, "");
@@ -61,7 +62,7 @@ fn tools() {
     for name in ["execute_code", "compact_context", "memory.search", "memory_write", "memory"] {
         set(Tool, "name", json!(name), "name", "built-in");
     }
-    for name in ["a b", "a.b", "", &"x".repeat(65)] {
+    for name in ["a b", "a.b", &"x".repeat(65)] {
         set(Tool, "name", json!(name), "name", "letters, digits");
     }
     set(Tool, "description", Value::Null, "description", "is missing");
@@ -97,7 +98,8 @@ fn input_mappings() {
 
 #[test]
 fn personas_and_agents() {
-    set(Persona, "system_prompt", json!(" "), "system_prompt", "blank");
+    set(Persona, "system_prompt", json!(" "), "system_prompt", "must not be blank; give who the model is");
+    set(Persona, "instructions", json!(" "), "instructions", "must not be blank; leave it out instead");
     set(Persona, "system_prompt", json!("x".repeat(65_537)), "system_prompt", "at most 65536");
     set(Persona, "model_profile_id", Value::Null, "model_profile_id", "is missing");
     set(Persona, "tool_ids", json!(["search", "search"]), "tool_ids[1]", "twice");

@@ -98,6 +98,27 @@ async fn time_size_and_output_have_limits() {
 
 /// Arrays of bytes are no part of the heap that Deno bounds.
 #[tokio::test]
+async fn files_have_a_limit_however_they_are_written() {
+    let large = "const mib = new Uint8Array(1 << 20);
+        for (let n = 0; n < 4096; n++) {
+            Deno.writeFileSync('f' + (n >> 5), mib, {append: true}); await new Promise((go) => setTimeout(go, 2)); }";
+    let many =
+        "for (let n = 0; n < 200_000; n++) { Deno.mkdirSync('d' + n); Deno.writeTextFileSync('d' + n + '/f', ''); }
+        await new Promise((go) => setTimeout(go, 10_000));";
+    for program in [large, many] {
+        let failed = run(program, 40_000).await.unwrap_err();
+        assert_eq!(failed.error.code, ToolErrorCode::ExecutionFailed, "{}", failed.error.message);
+        assert!(failed.error.message.contains("bytes of files"), "{}", failed.error.message);
+    }
+    // One that is faster than the look ends, too.
+    let at_once = "const much = new Uint8Array(100 << 20); for (;;) Deno.writeFileSync('f', much, {append: true});";
+    let failed = run(at_once, 40_000).await.unwrap_err();
+    assert_eq!(failed.error.code, ToolErrorCode::ExecutionFailed, "{}", failed.error.message);
+    let little = "Deno.writeFileSync('f', new Uint8Array(32 << 20)); await new Promise((go) => setTimeout(go, 500));";
+    assert!(run(little, 20_000).await.is_ok(), "half of it");
+}
+
+#[tokio::test]
 async fn memory_has_a_limit() {
     let code = "const all = [];\nfor (;;) all.push(new Uint8Array(50_000_000).fill(1));";
     let greedy = run(code, 60_000).await.unwrap_err();

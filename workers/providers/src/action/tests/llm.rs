@@ -68,6 +68,10 @@ impl Models for Says {
     fn provider(&self) -> String {
         "fake".into()
     }
+
+    fn cost_of_input(&self, _target: &ModelTarget, _tokens: u64) -> f64 {
+        0.0
+    }
 }
 
 async fn ask(
