@@ -74,18 +74,24 @@ pub struct Memory {
 }
 
 /// A memory as the HTTP API answers it.
-#[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct MemoryView {
     #[serde(flatten)]
     pub memory: Memory,
     pub created_at: String,
     pub updated_at: String,
+    /// How well it fits what was searched for: 0 to 1. Absent unless something was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub relevance: Option<f64>,
 }
 
-#[derive(Debug, Clone, Serialize, ToSchema)]
+#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 pub struct MemoryPage {
     pub items: Vec<MemoryView>,
     pub next_cursor: Option<String>,
+    /// A search looked at the newest memories only, because there are so many.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub incomplete: bool,
 }
 
 /// What a write made of a memory.

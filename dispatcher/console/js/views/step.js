@@ -84,6 +84,7 @@ function StepBody({ step, offset, before }) {
         <button type="button" class="step-open" aria-expanded=${String(open)} onClick=${() => setOpen(!open)} aria-label=${`Step ${step.iteration}, details`}>
           <${Icon} name="chevron" /><b>#${number(step.iteration)}</b></button>
         <span class="tokens"><code>${step.step_token}</code> → <code>${step.next_step_token}</code></span>
+        ${step.turn_id && html`<code class="step-turn" title=${`Turn ${step.turn_id}`}>${step.turn_id}</code>`}
         <span class="latency" title="Latency">${duration(step.latency_ms)}</span>
         <time datetime=${step.created_at} title=${full(step.created_at)}>${clock(step.created_at)}</time>
       </div>

@@ -38,7 +38,7 @@ async fn a_persona_is_written_with_its_mistakes_shown_while_it_is_typed() -> Res
     scene.show("#/definitions/persona").await?;
     browser.see(".kinds [aria-current=page]", "Personas").await?;
     browser.click("#new-definition").await?;
-    told(browser, 2, &["id", "must not be empty"]).await?;
+    told(browser, 2, &["id", "must not be blank"]).await?;
 
     // What it lacks by itself first, then what only the fleet knows; nothing can be saved meanwhile.
     browser.fill("#d-text", &typed(("system_promt", "You help."), "nowhere")).await?;

@@ -83,6 +83,21 @@ async fn a_new_user_talks_to_the_guide_with_one_click() -> Result<()> {
 }
 
 #[tokio::test]
+async fn a_step_of_a_conversation_names_its_turn() -> Result<()> {
+    let scene = Scene::on(desk::open().await).await;
+    let browser = &scene.browser;
+    scene.talk("cturn").await?;
+    scene.say("hello").await?;
+    browser.see(".told", "I heard hello").await?;
+    let turns = scene.fleet.get("/api/conversations/cturn/turns").await;
+    let of_turn = |name: &str| turns["items"][0][name].as_str().expect("a turn").to_owned();
+    scene.show(&format!("#/sessions/{}", of_turn("session_id"))).await?;
+    browser.see(".step .step-turn", &of_turn("turn_id")).await?;
+    scene.assert_no_complaints().await;
+    Ok(())
+}
+
+#[tokio::test]
 async fn who_comes_and_goes_is_a_line_of_the_transcript() -> Result<()> {
     let scene = Scene::on(desk::open().await).await;
     let browser = &scene.browser;
@@ -141,6 +156,8 @@ async fn tools_are_cards_and_questions_are_answered_where_they_are_asked() -> Re
     browser.see(".inspector .context", "You help.").await?;
     browser.click(".inspector .choice button:last-child").await?;
     browser.see(".inspector .memories", "Ben remembers").await?;
+    browser.fill(".memories input", "what was paid\u{e007}").await?;
+    browser.wait("document.querySelector('.memories .relevance')?.textContent.includes('%')").await?;
     scene.assert_no_complaints().await;
     Ok(())
 }
