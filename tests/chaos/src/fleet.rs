@@ -1,6 +1,7 @@
 //! The fleet under attack: services, processes, and a network of proxies between them.
 
 pub mod agents;
+pub mod bucket;
 pub mod disk;
 pub mod member;
 pub mod recipes;
@@ -14,11 +15,12 @@ use anyhow::{Context, Result, bail};
 use tokio::process::Command;
 use tokio::sync::Mutex;
 
+use self::bucket::Bucket;
 use self::disk::Disk;
 use self::member::Member;
 use self::services::{Address, Services};
 use crate::diary::Diary;
-use crate::plan::{Mode, Service, Shape};
+use crate::plan::{History, Mode, Service, Shape};
 use crate::proxy::Proxy;
 
 /// Room for the history of a run of hours.
@@ -35,6 +37,8 @@ pub struct Fleet {
     /// Addresses of the dispatchers, and of the workers' probes, by name.
     pub listen: BTreeMap<String, String>,
     pub disk: Option<Disk>,
+    /// What the history is in, if not in a directory.
+    pub bucket: Option<Bucket>,
     /// The library that gives processes clocks of their own.
     pub clock: Option<PathBuf>,
     members: BTreeMap<String, Arc<Mutex<Member>>>,
@@ -46,6 +50,8 @@ pub struct Site<'s> {
     pub ops: &'s Path,
     pub dir: &'s Path,
     pub binary: &'s Path,
+    /// A RabbitMQ that is not the system's.
+    pub rabbitmq: Option<PathBuf>,
 }
 
 impl Fleet {
@@ -58,14 +64,19 @@ impl Fleet {
         for name in ["run", "log", "data"] {
             std::fs::create_dir_all(dir.join(name))?;
         }
-        let services = Services::new(site.ops, &dir);
+        let services = Services::new(site.ops, &dir, site.rabbitmq.clone());
         let env = services.up().await?;
+        let (disk, bucket) = match shape.history {
+            History::Directory => (Disk::mount(&dir.join("history"), DISK_MB), None),
+            History::S3 => (None, Some(Bucket::up(site.ops, &dir.join("s3")).await?)),
+        };
         let address = |name: &str| Address::of(env.get(name).with_context(|| format!("{name} is not in env"))?);
         let mut fleet = Self {
             database: address("STEPFLEET_DATABASE_URL")?,
             broker: address("STEPFLEET_AMQP_URL")?,
             token: format!("sf_{:032x}", rand::random::<u128>()),
-            disk: Disk::mount(&dir.join("history"), DISK_MB),
+            disk,
+            bucket,
             clock: recipes::clock_library(),
             binary: site.binary.to_owned(),
             listen: BTreeMap::new(),

@@ -2,6 +2,7 @@
 //! virtual host of their own. Needs what `ops/test fleet` gives; elsewhere these tests are left out.
 
 mod broker;
+mod bucket;
 mod commands;
 mod first;
 mod gate;

@@ -1,15 +1,18 @@
 //! Reads and proofs of history on the fakes, for every state that journal and archive can be in.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use domain::ports::{Archive, ArchiveBatch, Journal};
 use domain::read::{StepsOf, StepsQuery, StreamItem, events, merge, snapshot, steps};
 use domain::verify::verify_all;
 use schemas::id::SessionKey;
+use schemas::problem::Code;
 use schemas::record::{JournalRow, StepStatus, StoredStep};
 use testkit::contract::build::{agent_id, key, worker};
 use testkit::contract::{Ports, SHARDS};
 use testkit::fake::{MemArchive, MemStore, SimClock};
+use testkit::unreliable::{Faults, Port, Unreliable};
 
 struct World {
     ports: Ports,
@@ -113,6 +116,48 @@ async fn steps_are_one_list_wherever_they_are() {
     }
 }
 
+/// What the journal has whole is answered; of what it has in part, nothing is.
+#[tokio::test(start_paused = true)]
+async fn without_the_archive_no_step_is_left_out() {
+    for (archived, trimmed) in STAGES {
+        let world = World::stage(archived, trimmed).await;
+        let all = world.all();
+        let faults = Faults::none("reader");
+        let away = Unreliable::new(Arc::new(world.archive.clone()), faults.clone());
+        faults.outage(&[Port::Archive], Duration::from_secs(3_600));
+        let (mut asked, mut answered) = (0, 0);
+        for of in [StepsOf::Session(key("s1")), StepsOf::Agent(key("s1").namespace, agent_id("agent"))] {
+            for (limit, descending) in [(1, true), (4, true), (1_000, true), (1, false), (4, false), (1_000, false)] {
+                let base = StepsQuery { descending, ..StepsQuery::new(of.clone(), limit) };
+                let mut queries = vec![base.clone()];
+                queries.push(StepsQuery { status: Some(StepStatus::Error), ..base.clone() });
+                queries.push(StepsQuery { status: Some(StepStatus::Ok), offset: 2, ..base.clone() });
+                queries.push(StepsQuery { min_iteration: Some(5), ..base.clone() });
+                queries.push(StepsQuery { max_iteration: Some(9), ..base });
+                for query in queries {
+                    asked += 1;
+                    match steps(&*world.ports.journal, &away, &*world.ports.sessions, &query).await {
+                        Ok(page) => {
+                            answered += 1;
+                            let mut expected = expected(&all, &StepsQuery { limit: limit + 1, ..query.clone() });
+                            assert_eq!(page.next.is_some(), expected.len() > limit, "{archived} {trimmed} {query:?}");
+                            expected.truncate(limit);
+                            assert_eq!(page.items, expected, "{archived} {trimmed} {query:?}");
+                        }
+                        Err(failure) => assert_eq!(failure.code, Code::Unavailable, "{failure}"),
+                    }
+                }
+            }
+        }
+        match (archived, trimmed) {
+            (_, 0) => assert_eq!(answered, asked, "the journal has everything"),
+            (100, 100) => assert_eq!(answered, 0, "the journal has nothing"),
+            (9, 100) => assert!(answered > 0 && answered < asked, "the journal has the newest: {answered} of {asked}"),
+            _ => {}
+        }
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn pages_end_with_a_cursor_until_the_last() {
     for (archived, trimmed) in STAGES {
@@ -154,14 +199,30 @@ async fn a_stream_goes_on_from_any_cursor() {
     }
 }
 
+/// Whoever waits for a session to begin gets an answer.
+#[tokio::test(start_paused = true)]
+async fn of_what_is_yet_to_begin_the_archive_is_not_asked() {
+    let world = World::stage(100, 100).await;
+    let faults = Faults::none("reader");
+    let away = Unreliable::new(Arc::new(world.archive.clone()), faults.clone());
+    faults.outage(&[Port::Archive], Duration::from_secs(3_600));
+    world.ports.created("s4", "agent").await;
+    for (session, has_begun) in [("s4", false), ("s1", true)] {
+        let row = world.ports.row(&key(session)).await;
+        let found = snapshot(&*world.ports.journal, &away, &row).await;
+        assert_eq!(found.map_err(|failure| failure.code), if has_begun { Err(Code::Unavailable) } else { Ok(None) });
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn the_snapshot_is_the_newest_one_with_the_last_result() {
     for (archived, trimmed) in STAGES {
         let world = World::stage(archived, trimmed).await;
         for session in ["s1", "s2", "s3"] {
             let key = key(session);
-            let found = snapshot(&*world.ports.journal, &world.archive, &key).await.expect("a read").expect("one");
-            assert_eq!(found.head, world.ports.row(&key).await.head);
+            let row = world.ports.row(&key).await;
+            let found = snapshot(&*world.ports.journal, &world.archive, &row).await.expect("a read").expect("one");
+            assert_eq!(found.head, row.head);
             let last = world.rows.iter().rfind(|row| row.key == key).expect("a row");
             assert_eq!(found.state, last.entry.state);
             let step = world.all().into_iter().rfind(|stored| stored.key == key).expect("a step");

@@ -2,8 +2,9 @@
 //!
 //! The journal is always read first. A row that leaves the journal between the two reads is in the
 //! archive already, so nothing is missed; a row that is in both is told by its identity, so nothing
-//! is seen twice (invariant J1). This module asks ports; what it decides is in [`order`] and
-//! [`merge`], which are pure. Of logs of conversations SQL has the rows and the archive the bodies
+//! is seen twice (invariant J1). Where the journal has all that is asked for, the archive is not asked
+//! at all (`stretch`). This module asks ports; what it decides is in [`order`], [`merge`] and `stretch`,
+//! which are pure. Of logs of conversations SQL has the rows and the archive the bodies
 //! ([`ArchivedConversations`]).
 
 mod events;
@@ -13,6 +14,7 @@ pub mod order;
 mod records;
 mod snapshot;
 mod steps;
+mod stretch;
 #[cfg(test)]
 mod tests;
 pub mod view;

@@ -11,6 +11,7 @@ mod role;
 mod round;
 mod transcripts;
 mod trim;
+mod vigil;
 #[cfg(test)]
 mod tests;
 
@@ -23,6 +24,7 @@ use domain::ports::{
 };
 use schemas::id::WorkerId;
 use schemas::limits;
+use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -154,6 +156,8 @@ struct Loop {
     upkeep: Condition,
     maintained: Instant,
     trimmed: Instant,
+    /// Since when it is at work; `None` while it rests.
+    turn: watch::Sender<Option<Instant>>,
 }
 
 impl Loop {
@@ -172,24 +176,26 @@ impl Loop {
             marks: None,
             maintained: now,
             trimmed: now,
+            turn: watch::Sender::new(None),
         }
+    }
+
+    fn turns(&self) -> watch::Receiver<Option<Instant>> {
+        self.turn.subscribe()
     }
 
     async fn run(mut self, stop: CancellationToken) {
         while !stop.is_cancelled() {
-            let full = self.archive().await && self.archiving.is_well();
-            // A database that is older than the archive must not be taken for newer by what it holds.
-            let mut more = false;
-            if self.marks.is_some() {
-                more |= self.mover.turn(&self.deps).await;
-                more |= self.copier.turn(&self.deps).await;
-                more |= self.lightener.turn(&self.deps).await;
-            }
+            self.turn.send_replace(Some(Instant::now()));
+            let full = self.archive().await;
+            let full = full && self.archiving.is_well();
+            let more = self.copy().await;
             self.trim().await;
             self.maintain().await;
             if full || more {
                 continue;
             }
+            self.turn.send_replace(None);
             let wait = self.archiving.wait().unwrap_or(Duration::from_millis(self.config.interval_ms));
             tokio::select! {
                 biased;
@@ -197,6 +203,17 @@ impl Loop {
                 () = tokio::time::sleep(wait) => {}
             }
         }
+    }
+
+    /// A batch of everything else. Answers whether more waits.
+    async fn copy(&mut self) -> bool {
+        // A database that is older than the archive must not be taken for newer by what it holds.
+        if self.marks.is_none() {
+            return false;
+        }
+        let mut more = self.mover.turn(&self.deps).await;
+        more |= self.copier.turn(&self.deps).await;
+        more | self.lightener.turn(&self.deps).await
     }
 
     /// One batch. Answers whether more waits that would fill another one.

@@ -28,6 +28,8 @@ pub fn common(fleet: &Fleet) -> BTreeMap<String, String> {
         ("STEPFLEET_LOG", "info".to_owned()),
     ];
     env.extend(set.map(|(name, value)| (name.to_owned(), value)));
+    // It says where the history is, too.
+    env.extend(fleet.bucket.iter().flat_map(|bucket| bucket.env.clone()));
     env
 }
 

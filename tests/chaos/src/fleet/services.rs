@@ -15,14 +15,49 @@ const COMMAND_MAX: Duration = Duration::from_secs(300);
 /// The kernel forgets half-closed connections after a minute.
 const PORT_MAX: Duration = Duration::from_secs(75);
 
+/// Which RabbitMQ the fleet has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum Broker {
+    /// Debian's, or what FLEET_RABBITMQ names
+    System,
+    /// RabbitMQ 4, which `ops/rabbitmq4` unpacks beside Debian's
+    #[value(name = "4")]
+    Four,
+}
+
+impl Broker {
+    /// Where its programs are, if that must be said; they are fetched when they are not there yet.
+    ///
+    /// # Errors
+    /// They cannot be fetched.
+    pub async fn tree(self, ops: &Path) -> Result<Option<PathBuf>> {
+        if self == Self::System {
+            return Ok(None);
+        }
+        let mut command = Command::new(ops.join("rabbitmq4"));
+        command.stdin(Stdio::null()).kill_on_drop(true);
+        let output = tokio::time::timeout(COMMAND_MAX, command.output())
+            .await
+            .with_context(|| format!("ops/rabbitmq4 takes longer than {COMMAND_MAX:?}"))?
+            .context("ops/rabbitmq4 cannot be run")?;
+        if !output.status.success() {
+            bail!("RabbitMQ 4 cannot be had: {}", String::from_utf8_lossy(&output.stderr).trim());
+        }
+        let tree = String::from_utf8_lossy(&output.stdout).lines().last().map(PathBuf::from);
+        Ok(Some(tree.context("ops/rabbitmq4 names no directory")?))
+    }
+}
+
 pub struct Services {
     script: PathBuf,
     dir: PathBuf,
+    /// A RabbitMQ that is not the system's.
+    rabbitmq: Option<PathBuf>,
 }
 
 impl Services {
-    pub fn new(ops: &Path, dir: &Path) -> Self {
-        Self { script: ops.join("services"), dir: dir.to_owned() }
+    pub fn new(ops: &Path, dir: &Path, rabbitmq: Option<PathBuf>) -> Self {
+        Self { script: ops.join("services"), dir: dir.to_owned(), rabbitmq }
     }
 
     /// Starts both; they go down when this process has gone.
@@ -55,6 +90,7 @@ impl Services {
     pub async fn run(&self, verb: &str, arguments: &[&str]) -> Result<()> {
         let mut command = Command::new(&self.script);
         command.arg(verb).arg(&self.dir).args(arguments).stdin(Stdio::null()).kill_on_drop(true);
+        command.envs(self.rabbitmq.iter().map(|tree| ("FLEET_RABBITMQ", tree)));
         let output = tokio::time::timeout(COMMAND_MAX, command.output())
             .await
             .with_context(|| format!("ops/services {verb} takes longer than {COMMAND_MAX:?}"))?

@@ -61,12 +61,13 @@ fn assert_whole(fleet: &Fleet, gateway: usize, spans: &[Span]) -> bool {
         if span.name != ACCEPT {
             assert_eq!(span.parent, root.id, "{span:?} below {root:?}");
         }
-        let by = match span.name.as_str() {
-            ACCEPT | PUBLISH => u64::from(fleet.gateways[gateway].pid()),
-            DELIVER | APPLY => worker,
+        let (by, roles) = match span.name.as_str() {
+            ACCEPT | PUBLISH => (u64::from(fleet.gateways[gateway].pid()), "gateway"),
+            DELIVER | APPLY => (worker, "runner,executor,archivist"),
             other => panic!("{other} is no stage of an action"),
         };
-        assert_eq!(span.pid, by, "{span:?}");
+        assert_eq!((span.pid, span.roles.as_str()), (by, roles), "{span:?}");
+        assert_eq!(span.instance == root.instance, span.pid == root.pid, "{span:?} and {root:?}");
     }
     let Some(delivery) = of(spans, DELIVER) else { return false };
     let commit = of(spans, APPLY).expect("a commit");

@@ -3,19 +3,22 @@
 use schemas::id::SessionKey;
 use schemas::json::Json;
 use schemas::record::{JournalRow, Snapshot, StepRecord};
+use schemas::session::{Head, SessionRow};
 
 use super::ENTRIES_AT_A_TIME;
 use crate::failure::Failure;
 use crate::ports::{Archive, Journal, StepQuery};
 
-/// `None`: nothing was ever committed for the session.
+/// `None`: nothing was committed for the session when its row was read.
 pub async fn snapshot(
     journal: &dyn Journal,
     archive: &dyn Archive,
-    key: &SessionKey,
+    session: &SessionRow,
 ) -> Result<Option<Snapshot>, Failure> {
+    let key = &session.key;
     let Some(row) = journal.latest(key).await? else {
-        return archive.snapshot(key).await;
+        // What is yet to begin is looked at a lot, and the archive may be slow, or away.
+        return if is_untouched(&session.head) { Ok(None) } else { archive.snapshot(key).await };
     };
     let result = match (row.entry.steps.last(), row.entry.head.iteration()) {
         (Some(step), _) => step_result(step),
@@ -23,6 +26,11 @@ pub async fn snapshot(
         (None, Some(iteration)) => earlier_result(journal, archive, key, iteration).await?,
     };
     Ok(Some(of_row(row, result)))
+}
+
+/// Nothing is committed before the create action is applied.
+fn is_untouched(head: &Head) -> bool {
+    head.started_at_ms.is_none() && head.next_offset == 1
 }
 
 /// What a step answered: its text, else its data.

@@ -1,5 +1,7 @@
 //! Steps of a session or of an agent (SPEC Q-TAB-06 to Q-TAB-08, S-34).
 
+use std::collections::BTreeSet;
+
 use schemas::api::SessionFilter;
 use schemas::id::{AgentId, Namespace, SessionId, SessionKey};
 use schemas::limits::{PAGE_BYTES_MAX, PAGE_MAX, PAGE_OFFSET_MAX};
@@ -9,6 +11,7 @@ use schemas::record::{StepStatus, StoredStep};
 use super::ENTRIES_AT_A_TIME;
 use super::merge::{Best, steps_of, union_steps};
 use super::order::step_bytes;
+use super::stretch::Stretch;
 use crate::failure::Failure;
 use crate::ports::{Archive, Journal, SessionQuery, Sessions, StepPlace, StepQuery};
 
@@ -120,59 +123,79 @@ async fn page(
     // tells whether another page follows.
     let wanted = offset + limit + 1;
     let mut source = query.for_source();
-    if let StepsOf::Session(key) = &query.of {
-        narrow(&mut source, sessions, key, wanted).await?;
+    // Of a session, before its journal: what is committed after this look only adds to the end.
+    let row = match &query.of {
+        StepsOf::Session(key) => sessions.session(key).await?,
+        StepsOf::Agent(..) => None,
+    };
+    if let Some(row) = &row {
+        narrow(&mut source, row.head.steps, wanted);
     }
     let mut best = Best::new(&source, wanted);
-    match &query.of {
-        StepsOf::Session(key) => from_journal(journal, key, &mut best, &source).await?,
-        StepsOf::Agent(namespace, agent) => {
-            let mut after = None;
-            loop {
-                let listed = sessions.list(&sessions_of(namespace, agent, after)).await?;
-                // Most sessions of an agent with many have nothing there any more: one question finds those.
-                let ids: Vec<SessionId> = listed.iter().map(|row| row.key.session_id.clone()).collect();
-                for session in journal.holding(namespace, &ids).await? {
-                    from_journal(journal, &SessionKey::new(namespace.clone(), session), &mut best, &source).await?;
-                }
-                match listed.last() {
-                    Some(last) if listed.len() == PAGE_MAX => {
-                        after = Some((last.created_at_ms, last.key.session_id.clone()));
-                    }
-                    _ => break,
-                }
-            }
+    let is_whole = match &query.of {
+        StepsOf::Session(key) => {
+            let steps = row.as_ref().map(|row| row.head.steps);
+            from_journal(journal, key, steps.unwrap_or(0), &mut best, &source).await? && steps.is_some()
         }
-    }
+        StepsOf::Agent(namespace, agent) => {
+            from_journals(journal, sessions, (namespace, agent), &mut best, &source).await?
+        }
+    };
     let tail = best.finish();
+    if is_whole {
+        // The archive has nothing to add, and need not answer.
+        return Ok(cut(tail, offset, limit));
+    }
     source.limit = wanted;
     let archived = archive.steps(&source).await?;
     let union = union_steps(&source, tail, archived);
     Ok(cut(union, offset, limit))
 }
 
-/// The last steps of a session are those with the highest iterations: saying so spares the archive
-/// from ordering all of a long history. Steps committed after this read only add to the end.
-async fn narrow(
-    source: &mut StepQuery,
-    sessions: &dyn Sessions,
-    key: &SessionKey,
-    wanted: usize,
-) -> Result<(), Failure> {
+/// The last steps of a session, which has so many, are those with the highest iterations: saying so spares the
+/// archive from ordering all of a long history.
+fn narrow(source: &mut StepQuery, steps: u64, wanted: usize) {
     if !source.descending || source.status.is_some() || source.since_ms.is_some() {
-        return Ok(());
+        return;
     }
-    let Some(row) = sessions.session(key).await? else { return Ok(()) };
     // One past the highest iteration that may be on the page.
     let below = [
-        Some(row.head.steps),
+        Some(steps),
         source.max_iteration.map(|max| max.saturating_add(1)),
         source.after.as_ref().map(|place| place.iteration),
     ];
     let end = below.into_iter().flatten().min().unwrap_or(0);
     let lowest = end.saturating_sub(wanted as u64);
     source.min_iteration = Some(source.min_iteration.map_or(lowest, |min| min.max(lowest)));
-    Ok(())
+}
+
+/// Shows the steps of an agent's journals to `best`. Answers whether the archive has nothing to add.
+async fn from_journals(
+    journal: &dyn Journal,
+    sessions: &dyn Sessions,
+    (namespace, agent): (&Namespace, &AgentId),
+    best: &mut Best<'_>,
+    query: &StepQuery,
+) -> Result<bool, Failure> {
+    let (mut after, mut is_whole) = (None, true);
+    loop {
+        let listed = sessions.list(&sessions_of(namespace, agent, after)).await?;
+        // Most sessions of an agent with many have nothing there any more: one question finds those.
+        let ids: Vec<SessionId> = listed.iter().map(|row| row.key.session_id.clone()).collect();
+        let holding: BTreeSet<SessionId> = journal.holding(namespace, &ids).await?.into_iter().collect();
+        for row in &listed {
+            is_whole &= match holding.contains(&row.key.session_id) {
+                true => from_journal(journal, &row.key, row.head.steps, best, query).await?,
+                false => Stretch::new(query, row.head.steps).is_whole(false),
+            };
+        }
+        match listed.last() {
+            Some(last) if listed.len() == PAGE_MAX => {
+                after = Some((last.created_at_ms, last.key.session_id.clone()));
+            }
+            _ => return Ok(is_whole),
+        }
+    }
 }
 
 fn sessions_of(namespace: &Namespace, agent: &AgentId, after: Option<(i64, SessionId)>) -> SessionQuery {
@@ -185,14 +208,17 @@ fn sessions_of(namespace: &Namespace, agent: &AgentId, after: Option<(i64, Sessi
     }
 }
 
-/// Shows the steps of a session's journal to `best`, in the order of the query, until enough match.
+/// Shows the steps of a session's journal to `best`, in the order of the query, until enough match. The session
+/// had so many `steps` before this read. Answers whether the archive has nothing to add.
 async fn from_journal(
     journal: &dyn Journal,
     key: &SessionKey,
+    steps: u64,
     best: &mut Best<'_>,
     query: &StepQuery,
-) -> Result<(), Failure> {
+) -> Result<bool, Failure> {
     let wanted = best.limit();
+    let mut stretch = Stretch::new(query, steps);
     let mut matched = 0;
     // Step n has an offset greater than n, so everything up to there can be passed over.
     let mut forward = query.min_iteration.unwrap_or(0);
@@ -214,6 +240,7 @@ async fn from_journal(
             rows.iter_mut().for_each(|row| row.entry.steps.reverse());
         }
         for step in rows.into_iter().flat_map(steps_of) {
+            stretch.see(step.step.iteration);
             matched += usize::from(query.matches(&step));
             best.offer(step)?;
         }
@@ -221,7 +248,7 @@ async fn from_journal(
             break;
         }
     }
-    Ok(())
+    Ok(stretch.is_whole(matched >= wanted))
 }
 
 fn first_offset(row: &schemas::record::JournalRow) -> Option<u64> {

@@ -1,15 +1,20 @@
 //! Whether one of the archivist's duties works: logs each change once, whatever the errors say, and spaces
 //! out attempts.
 
+use std::sync::{LazyLock, Mutex, PoisonError};
 use std::time::Duration;
 
 use domain::failure::Failure;
-use domain::outage::Outage;
+use domain::outage::{Outage, Seldom};
 use tokio::time::Instant;
 
 use super::ArchivistConfig;
 
 const BACKOFF_MIN_MS: u64 = 250;
+
+/// Of all duties of a process.
+static TOLD: LazyLock<(std::time::Instant, Mutex<Seldom>)> =
+    LazyLock::new(|| (std::time::Instant::now(), Mutex::default()));
 
 pub struct Condition {
     duty: &'static str,
@@ -47,11 +52,26 @@ impl Condition {
     pub fn fails(&mut self, failure: &Failure) {
         let attempts = self.failing.as_ref().map_or(0, |failing| failing.attempts) + 1;
         if let Some(left_out) = self.news(failure) {
-            tracing::error!(duty = self.duty, error = %failure, left_out, "does not work; it is tried again");
+            self.tell(failure, left_out);
         }
         let wait = BACKOFF_MIN_MS.saturating_mul(1 << attempts.min(16)).min(self.backoff_max_ms);
         let not_before = Instant::now() + Duration::from_millis(wait);
         self.failing = Some(Failing { attempts, not_before });
+    }
+
+    /// The duties need the same services, so what goes by itself is told of one of them.
+    fn tell(&self, failure: &Failure, left_out: u64) {
+        if !failure.retriable {
+            tracing::error!(duty = self.duty, error = %failure, left_out, "does not work; it is tried again");
+            return;
+        }
+        let (begun, told) = &*TOLD;
+        match told.lock().unwrap_or_else(PoisonError::into_inner).see(begun.elapsed()) {
+            Some(others) => {
+                tracing::warn!(duty = self.duty, error = %failure, left_out, others, "does not work; it is tried again");
+            }
+            None => tracing::debug!(duty = self.duty, error = %failure, left_out, "does not work; it is tried again"),
+        }
     }
 
     /// `Some`: a line is due, after so many changes that none told. That a person must mend it is news even

@@ -10,6 +10,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::condition::Condition;
+use super::vigil::Vigil;
 use super::{ArchivistConfig, ArchivistDeps, Loop};
 
 /// The name of the role among the leases.
@@ -26,14 +27,16 @@ pub async fn serve(deps: ArchivistDeps, config: ArchivistConfig, stop: Cancellat
             continue;
         };
         tracing::info!(epoch = epoch.0, "this worker is the archivist now");
-        let work = Loop::new(keeper.deps.clone(), keeper.config.clone()).run(stop.clone());
+        let work = Loop::new(keeper.deps.clone(), keeper.config.clone());
+        let vigil = Vigil::new(keeper.deps.archive.clone(), work.turns());
         tokio::select! {
             // A process that was stopped first looks whether it still holds the role.
             biased;
             () = keeper.keep(epoch, until) => {
                 tracing::warn!(epoch = epoch.0, "this worker is not the archivist any more");
             }
-            () = work => break,
+            () = work.run(stop.clone()) => break,
+            never = vigil.keep() => match never {},
         }
     }
     keeper.release().await;
