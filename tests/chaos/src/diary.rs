@@ -4,7 +4,7 @@ use std::io::Write;
 use std::sync::Mutex;
 use std::time::Instant;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 /// Milliseconds since 1970 by this machine's clock.
@@ -12,8 +12,8 @@ pub fn now_ms() -> i64 {
     chrono::Utc::now().timestamp_millis()
 }
 
-/// A fault from its beginning to its end, for the timeline.
-#[derive(Debug, Clone, Serialize)]
+/// A fault from its beginning to its end.
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Bar {
     pub kind: String,
     pub target: String,

@@ -190,12 +190,15 @@ async fn doctor(fleet: &Fleet, diary: &Diary) -> Option<seen::Doctor> {
     let history = &report["history"];
     // The run itself makes dead letters.
     let unwell = |check: &&Value| check["well"] == false && check["name"] != "dead letters";
-    let told = |check: &Value| format!("{}: {}", check["name"], check["detail"]);
+    let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+    let told = |check: &Value| format!("{}: {}", text(&check["name"]), text(&check["detail"]));
+    let checks = || report["checks"].as_array().into_iter().flatten();
     Some(seen::Doctor {
         sessions: history["sessions"].as_u64()?,
         steps: history["steps"].as_u64()?,
         broken: history["broken"].as_u64()?,
         findings: history["findings"].as_array().into_iter().flatten().map(Value::to_string).collect(),
-        unwell: report["checks"].as_array().into_iter().flatten().filter(unwell).map(told).collect(),
+        said: checks().map(told).collect(),
+        unwell: checks().filter(unwell).map(told).collect(),
     })
 }

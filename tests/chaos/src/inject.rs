@@ -128,6 +128,12 @@ impl Hands {
                 sleep(pause).await;
                 disk.free()?;
             }
+            Fault::FreezeBucket => {
+                let bucket = self.fleet.bucket.as_ref().context("there is no bucket")?;
+                bucket.run("stop", &[]).await?;
+                sleep(pause).await;
+                bucket.run("cont", &[]).await?;
+            }
             Fault::RollingRestart => return self.rolling_restart().await,
             Fault::Guest { cycles, kill } => return self.guest(*cycles, *kill, pause).await,
             Fault::Drain(name) => return self.drain(name).await,

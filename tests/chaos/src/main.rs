@@ -28,7 +28,8 @@ use anyhow::{Context, Result, bail};
 use clap::Parser;
 
 use crate::check::sabotage::Break;
-use crate::plan::{Plan, Shape};
+use crate::fleet::services::Broker;
+use crate::plan::{History, Plan, Shape};
 
 /// Attacks a fleet of its own and proves that nothing was lost or repeated.
 #[derive(Debug, Parser)]
@@ -55,6 +56,12 @@ pub struct Cli {
     /// Every kind of fault once, as briefly as still says something; about two minutes, so --minutes 2
     #[arg(long)]
     brief: bool,
+    /// Where the fleet has its history
+    #[arg(long, value_enum, default_value_t = History::Directory)]
+    history: History,
+    /// The RabbitMQ that carries the fleet's actions
+    #[arg(long, value_enum, default_value_t = Broker::System)]
+    broker: Broker,
     /// Where services, logs and the report go [default: a new directory below /var/tmp]
     #[arg(long)]
     dir: Option<PathBuf>,
@@ -87,9 +94,10 @@ impl Cli {
         if self.sessions > 200_000 || conversations > 20_000 {
             bail!("--sessions takes at most 200000 and --conversations at most 20000");
         }
-        let known = |kind: &String| plan::faults::KINDS.iter().any(|known| known == kind);
+        let known = |kind: &String| plan::faults::kinds(self.history).any(|known| known == kind);
         if let Some(strange) = self.only.iter().find(|kind| !known(kind)) {
-            bail!("--only does not know {strange:?}; there are {}", plan::faults::KINDS.join(", "));
+            let kinds: Vec<&str> = plan::faults::kinds(self.history).collect();
+            bail!("--only does not know {strange:?}; there are {}", kinds.join(", "));
         }
         Ok(Shape {
             seed: self.seed.unwrap_or_else(|| rand::random_range(0..1_000_000)),
@@ -100,6 +108,7 @@ impl Cli {
             conversations,
             only: self.only.clone(),
             brief: self.brief,
+            history: self.history,
         })
     }
 }

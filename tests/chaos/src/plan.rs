@@ -13,6 +13,16 @@ pub use self::faults::{Fault, Mode, Phase, Planned, Service};
 pub use self::stories::{Act, Kind, Story};
 pub use self::talks::{TalkAct, TalkStory, Word};
 
+/// Where the fleet has its history.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, clap::ValueEnum)]
+#[serde(rename_all = "snake_case")]
+pub enum History {
+    /// On a small disk, where one may be mounted
+    Directory,
+    /// In a bucket of a private server of the S3 protocol
+    S3,
+}
+
 /// The fleet that a plan is drawn for.
 #[derive(Debug, Clone, Serialize)]
 pub struct Shape {
@@ -26,6 +36,7 @@ pub struct Shape {
     pub only: Vec<String>,
     /// Each of them once, in short phases.
     pub brief: bool,
+    pub history: History,
 }
 
 impl Shape {
@@ -84,6 +95,7 @@ mod tests {
             conversations: 30,
             only: Vec::new(),
             brief: false,
+            history: History::Directory,
         }
     }
 
@@ -141,6 +153,19 @@ mod tests {
         let only = vec!["net".to_owned(), "kill worker".to_owned()];
         let plan = Plan::draw(Shape { brief: true, only, ..shape(2) });
         assert_eq!(kinds(&plan), ["kill worker", "net"]);
+    }
+
+    #[test]
+    fn with_a_bucket_its_server_freezes_where_a_disk_would_be_full_and_nothing_else_changes() {
+        for brief in [false, true] {
+            let plan = |history| Plan::draw(Shape { brief, history, ..shape(4) });
+            let (directory, bucket) = (plan(History::Directory), plan(History::S3));
+            let instead = |kind: &'static str| if kind == "disk full" { "freeze s3" } else { kind };
+            let expected: Vec<&str> = kinds(&directory).into_iter().map(instead).collect();
+            assert_eq!(kinds(&bucket), expected);
+            assert!(expected.contains(&"freeze s3"));
+            assert_apart(&bucket);
+        }
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! The report for people: `report.md` with a timeline, counts, take-over times and findings.
 
+mod checked;
 mod messages;
 mod timeline;
 
@@ -23,8 +24,12 @@ pub struct Report<'r> {
     pub seen: &'r Seen,
     pub findings: &'r Findings,
     pub bars: &'r [Bar],
+    /// Of the program under attack.
+    pub version: &'r str,
     pub began_ms: i64,
     pub faults_ended_ms: i64,
+    /// When everything was read.
+    pub read_ms: i64,
     /// What this machine could not do.
     pub left_out: &'r [String],
     pub command: String,
@@ -53,13 +58,17 @@ impl Report<'_> {
         for what in self.left_out {
             let _ = writeln!(out, "- left out: {what}");
         }
+        checked::write_head(self, &mut out);
         let _ = writeln!(out, "\n![timeline](timeline.svg)\n");
+        self.told(&mut out);
+        checked::write_checks(self, &mut out);
+        let _ = writeln!(out, "\n## What there was\n");
         self.counts(&mut out);
+        checked::write_faults(self, &mut out);
         self.faults(&mut out);
         self.takeovers(&mut out);
         self.accepting(&mut out);
         messages::write(self, &mut out);
-        self.told(&mut out);
         if !self.findings.is_empty() {
             log_lines(&mut out, dir);
         }
@@ -103,7 +112,8 @@ impl Report<'_> {
     }
 
     fn faults(&self, out: &mut String) {
-        let _ = writeln!(out, "\n## Faults\n\n| at | fault | what | s | note |\n|---:|---|---|---:|---|");
+        let _ =
+            writeln!(out, "\n## Faults in their order\n\n| at | fault | what | s | note |\n|---:|---|---|---:|---|");
         for bar in self.bars {
             let at = (bar.from_ms - self.began_ms) as f64 / 1_000.0;
             let lasted = (bar.to_ms - bar.from_ms) as f64 / 1_000.0;
@@ -160,7 +170,13 @@ impl Report<'_> {
         let _ = writeln!(out, "\n## Findings\n");
         if self.findings.is_empty() {
             let _ = writeln!(out, "None.");
+            return;
         }
+        let _ = writeln!(
+            out,
+            "Where to look: `observed.json` has the whole history of a session under its id, `log/` what each process \
+             said, `events.jsonl` when what was broken. `ops/chaos --recheck observed.json` judges the record again.\n"
+        );
         for (rule, count) in &self.findings.counts {
             let _ = writeln!(out, "### {rule}: {count}\n");
             for finding in self.findings.told.iter().filter(|finding| finding.rule == *rule) {

@@ -15,11 +15,12 @@ use crate::api::Api;
 use crate::check::sabotage::Break;
 use crate::check::{self, Findings};
 use crate::diary::{Bar, Diary, now_ms};
+use crate::fleet::services::Broker;
 use crate::fleet::{Fleet, Site, recipes};
 use crate::foreign::Foreign;
 use crate::inject::Hands;
 use crate::load::{self, Load, World};
-use crate::plan::Plan;
+use crate::plan::{History, Plan};
 use crate::report::Report;
 use crate::seen::Seen;
 use crate::seen::journal::Journal;
@@ -57,11 +58,14 @@ pub async fn run(cli: &Cli, plan: Plan) -> Result<bool> {
     let diary = Arc::new(Diary::new(std::fs::File::create(dir.join("events.jsonl"))?));
     diary.tell("begin", &json!({ "seed": plan.shape.seed, "dir": dir.display().to_string() }));
     let (stage, shards) = set_up(cli, &dir, &plan, diary.clone()).await?;
+    let version = stage.fleet.stepfleet(&["--version"]).await?.trim().to_owned();
     let began_ms = now_ms();
     let mut seen = Seen { seed: plan.shape.seed, ..Seen::default() };
     let load = attack(&stage, plan.clone(), shards, &mut seen).await?;
     let faults_ended_ms = now_ms();
+    seen.faults = diary.bars();
     conclude(&stage, load, &mut seen).await?;
+    let read_ms = now_ms();
     std::fs::write(dir.join("observed.json"), serde_json::to_vec(&seen)?).context("observed.json")?;
     let (seen, findings) = judge(seen, cli.sabotage)?;
     for finding in &findings.told {
@@ -73,8 +77,10 @@ pub async fn run(cli: &Cli, plan: Plan) -> Result<bool> {
         seen: &seen,
         findings: &findings,
         bars: &bars,
+        version: &version,
         began_ms,
         faults_ended_ms,
+        read_ms,
         left_out: &left_out(&stage.fleet, &plan, &bars),
         command: command(cli, plan.shape.seed),
     };
@@ -131,7 +137,7 @@ async fn set_up(cli: &Cli, dir: &Path, plan: &Plan, diary: Arc<Diary>) -> Result
     let binary = binary.canonicalize().with_context(|| binary.display().to_string())?;
     let ops = cli.ops.canonicalize().with_context(|| format!("{}: --ops", cli.ops.display()))?;
     let steps = StepServer::open(plan.shape.seed).await?;
-    let site = Site { ops: &ops, dir, binary: &binary };
+    let site = Site { ops: &ops, dir, binary: &binary, rabbitmq: cli.broker.tree(&ops).await? };
     let fleet = Arc::new(Fleet::start(&site, &plan.shape, &diary).await?);
     let api = Api::new(fleet.dispatchers(), fleet.token.clone())?;
     let shards = api.must_get("/api/shards", CLIENTS_MAX).await?.as_array().map_or(0, Vec::len) as u64;
@@ -253,7 +259,10 @@ async fn conclude(stage: &Stage, mut load: Load, seen: &mut Seen) -> Result<()> 
 
 fn left_out(fleet: &Fleet, plan: &Plan, bars: &[Bar]) -> Vec<String> {
     let mut left_out = Vec::new();
-    if fleet.disk.is_none() {
+    if fleet.bucket.is_some() {
+        left_out.push("the full disk: a bucket is on none".to_owned());
+        left_out.push("the death of the S3 server: the objects are in its memory".to_owned());
+    } else if fleet.disk.is_none() {
         left_out.push("the full disk: nobody may mount a small one here".to_owned());
     }
     if fleet.clock.is_none() {
@@ -283,8 +292,29 @@ fn command(cli: &Cli, seed: u64) -> String {
     if cli.brief {
         command.push_str(" --brief");
     }
+    if cli.history == History::S3 {
+        command.push_str(" --history s3");
+    }
+    if cli.broker == Broker::Four {
+        command.push_str(" --broker 4");
+    }
     if !cli.only.is_empty() {
         command.push_str(&format!(" --only \"{}\"", cli.only.join(",")));
     }
     command
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[test]
+    fn the_command_that_repeats_a_run_names_its_broker() {
+        let of = |arguments: &[&str]| command(&Cli::try_parse_from(arguments).unwrap(), 7);
+        assert_eq!(of(&["chaos"]), "ops/chaos --minutes 5 --seed 7");
+        assert_eq!(of(&["chaos", "--broker", "4", "--brief"]), "ops/chaos --minutes 5 --seed 7 --brief --broker 4");
+        assert!(Cli::try_parse_from(["chaos", "--broker", "5"]).is_err());
+    }
 }

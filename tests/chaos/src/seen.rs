@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use self::journal::Journal;
 use self::outage::{Outage, Post, Said};
 use self::talk::{Asked, Talk, Verdict};
+use crate::diary::Bar;
 
 /// Everything that was sent, answered and read. Times are milliseconds since 1970, by the clock of
 /// the harness unless said otherwise.
@@ -46,6 +47,9 @@ pub struct Seen {
     pub outages: Vec<Outage>,
     #[serde(default)]
     pub said: Vec<Said>,
+    /// What was broken, and when. Empty in records of earlier releases.
+    #[serde(default)]
+    pub faults: Vec<Bar>,
     pub fleet: Fleet,
 }
 
@@ -224,6 +228,9 @@ pub struct Doctor {
     pub steps: u64,
     pub broken: u64,
     pub findings: Vec<String>,
+    /// What each check says of the services, versions among it. Empty in records of earlier releases.
+    #[serde(default)]
+    pub said: Vec<String>,
     /// Checks that are not well, but for the dead letters that the run makes itself.
     pub unwell: Vec<String>,
 }

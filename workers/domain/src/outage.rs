@@ -41,6 +41,25 @@ impl Outage {
     }
 }
 
+/// Of what happens again and again, to whomever: a line in ten seconds at most, the first one at once.
+#[derive(Debug, Clone, Default)]
+pub struct Seldom {
+    told_at: Option<Duration>,
+    left_out: u64,
+}
+
+impl Seldom {
+    /// It happens once more; `now` as for [`Outage::see`]. `Some`: a line is due, after so many without.
+    pub fn see(&mut self, now: Duration) -> Option<u64> {
+        if self.told_at.is_some_and(|at| now.saturating_sub(at) < TELL_EVERY) {
+            self.left_out = self.left_out.saturating_add(1);
+            return None;
+        }
+        self.told_at = Some(now);
+        Some(std::mem::take(&mut self.left_out))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -88,6 +107,14 @@ mod tests {
             [true, false, true, false, true, false]
         );
         assert!(told[1..].iter().all(|(.., left_out)| *left_out == 20), "{told:?}");
+    }
+
+    #[test]
+    fn what_happens_by_the_thousand_is_told_every_ten_seconds() {
+        let mut seldom = Seldom::default();
+        let lines: Vec<u64> = (0..2_500).filter_map(|n| seldom.see(MS(n * 10))).collect();
+        assert_eq!(lines, [0, 999, 999]);
+        assert_eq!(seldom.see(MS(3_600_000)), Some(499));
     }
 
     proptest! {

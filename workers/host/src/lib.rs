@@ -1,5 +1,5 @@
 //! The process around the roles: configuration, telemetry, named tasks, threads apart, signals, the
-//! lock on the data directory, traces, and probes of the machine.
+//! lock on the data directory, traces, probes of the machine, and what is told of a store that is away.
 
 pub mod background;
 pub mod clock;
@@ -10,6 +10,7 @@ pub mod open_files;
 pub mod probe;
 pub mod secret;
 pub mod signals;
+pub mod stall;
 pub mod tasks;
 pub mod telemetry;
 pub mod trace;

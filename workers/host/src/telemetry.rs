@@ -7,9 +7,10 @@ use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 
 /// Inner workings of what we use are of no interest unless asked for. lapin repeats whole messages in
-/// its warnings, and what matters of the broker is logged by ourselves.
+/// its warnings, and what matters of the broker is logged by ourselves. Lance's scanner tells of each search of
+/// memories what will be otherwise in a later release.
 const QUIET: &str = "lance=warn,lance_io=error,lancedb=warn,datafusion=warn,object_store=warn,sqlx=warn,hyper=warn,\
-                     h2=warn,lapin=off";
+                     h2=warn,lapin=off,lance::dataset::scanner=error";
 
 /// A filter in the syntax of `tracing_subscriber::EnvFilter`, as in `info,worker=debug`.
 ///

@@ -17,6 +17,17 @@ pub use span::Stage;
 const FLUSH_MAX: Duration = Duration::from_secs(3);
 const ENDPOINTS: [&str; 2] = ["OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT"];
 
+/// Whose traces they are.
+#[derive(Debug, Clone, Copy)]
+pub struct Process<'a> {
+    /// The same for all processes of a fleet.
+    pub service: &'static str,
+    /// Of this process alone.
+    pub instance: &'a str,
+    /// What it does, as in `runner,archivist`.
+    pub roles: &'a str,
+}
+
 struct Traces {
     outbox: Outbox,
     /// Of all traces, how many are kept: 0 to 1.
@@ -30,12 +41,12 @@ static TRACES: OnceLock<Traces> = OnceLock::new();
 ///
 /// # Errors
 /// What is wrong with the settings of OpenTelemetry.
-pub fn start(service: &'static str) -> Result<(), String> {
+pub fn start(process: &Process<'_>) -> Result<(), String> {
     if !ENDPOINTS.iter().any(|name| std::env::var_os(name).is_some_and(|value| !value.is_empty())) {
         return Ok(());
     }
     let ratio = ratio(&|name| std::env::var(name).ok())?;
-    let exporter = send::exporter(service)?;
+    let exporter = send::exporter(process)?;
     let (outbox, waiting) = send::channel();
     if TRACES.set(Traces { outbox, ratio }).is_ok() {
         tokio::spawn(send::run(exporter, waiting));

@@ -84,6 +84,10 @@ pub enum Break {
     SlowAccepting,
     /// A process floods its log
     Flood,
+    /// An outage is said for each of many things
+    Chatter,
+    /// A process reports an error while nothing is broken
+    StrayError,
 }
 
 impl Break {
@@ -127,6 +131,8 @@ impl Break {
             Self::UnrunStep => &["step from nowhere"],
             Self::SlowAccepting => &["accepting stopped"],
             Self::Flood => &["log flooded"],
+            Self::Chatter => &["log repeats itself"],
+            Self::StrayError => &["error without a fault"],
         }
     }
 

@@ -19,9 +19,6 @@ const EVERY: Duration = Duration::from_secs(1);
 const BYTES_MAX: u64 = 16 << 20;
 /// Lines that name one of these are about one of many.
 const OF_ONE: [&str; 5] = ["session.id", "shard", "operation", "conversation", "turn"];
-/// So are these: one for each request, and for each call of a model or a tool.
-const OF_CALLS: [&str; 3] =
-    ["request failed", "call failed, trying again", "cannot read what a turn needs; will go on trying"];
 
 pub struct Tail {
     logs: PathBuf,
@@ -79,35 +76,52 @@ impl Found {
         *upto += (rest.len() - begin) as u64;
         let end = rest.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
         let whole: Vec<u8> = rest.drain(..end).collect();
-        let mut counts: BTreeMap<(String, bool), u64> = BTreeMap::new();
+        let mut counts: BTreeMap<(String, bool, bool), u64> = BTreeMap::new();
         for line in String::from_utf8_lossy(&whole).lines().filter_map(serious) {
             *counts.entry(line).or_default() += 1;
         }
         let process = process.to_owned();
-        let said = counts.into_iter().map(|((words, of_one), lines)| Said {
+        let said = counts.into_iter().map(|((words, of_one, error), lines)| Said {
             process: process.clone(),
             at_ms,
             words,
             lines,
             of_one,
+            error,
         });
         self.said.extend(said);
     }
 }
 
-/// The words of a warning or an error, and whether it is about one of many.
-fn serious(line: &str) -> Option<(String, bool)> {
+/// The words of a warning or an error without what differs from line to line, whether it is about one of many,
+/// and whether it is an error.
+fn serious(line: &str) -> Option<(String, bool, bool)> {
     // Most lines are neither, and need not be read.
     if !line.contains("\"WARN\"") && !line.contains("\"ERROR\"") {
         return None;
     }
     let line: Value = serde_json::from_str(line).ok()?;
-    if !matches!(line["level"].as_str(), Some("WARN" | "ERROR")) {
-        return None;
+    let error = match line["level"].as_str() {
+        Some("ERROR") => true,
+        Some("WARN") => false,
+        _ => return None,
+    };
+    let words = plain(line["message"].as_str().unwrap_or_default());
+    let of_one = OF_ONE.iter().any(|field| line.get(field).is_some());
+    Some((words, of_one, error))
+}
+
+/// Numbers are none of a message's words: those of libraries have them in the text.
+fn plain(text: &str) -> String {
+    let mut words = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c.is_ascii_digit() {
+            true if words.ends_with('#') => {}
+            true => words.push('#'),
+            false => words.push(c),
+        }
     }
-    let words = line["message"].as_str().unwrap_or_default().to_owned();
-    let of_one = OF_ONE.iter().any(|field| line.get(field).is_some()) || OF_CALLS.contains(&words.as_str());
-    Some((words, of_one))
+    words
 }
 
 #[cfg(test)]
@@ -130,12 +144,24 @@ mod tests {
         let told: Vec<(&str, u64, bool)> =
             found.said.iter().map(|said| (said.words.as_str(), said.lines, said.of_one)).collect();
         assert_eq!(told, [("a commit was fenced", 1, true), ("the broker is away", 2, false), ("gone", 1, false)]);
+        assert_eq!(found.said.iter().map(|said| said.error).collect::<Vec<_>>(), [false, false, true]);
     }
 
     #[test]
-    fn what_is_said_for_each_request_is_known_by_its_words() {
-        let (words, of_one) = serious(line("WARN", "request failed", "").trim()).unwrap();
-        assert_eq!((words.as_str(), of_one), ("request failed", true));
+    fn lines_that_differ_in_numbers_have_the_same_words() {
+        let of = |text: &str| serious(line("WARN", text, ",\"turn\":\"t-1\"").trim());
+        assert_eq!(of("took 12 ms in part 3"), Some(("took # ms in part #".to_owned(), true, false)));
+        assert_eq!(of("took 12 ms in part 3"), of("took 7 ms in part 40"));
         assert_eq!(serious("not JSON, and a \"WARN\""), None);
+    }
+
+    #[test]
+    fn lines_as_the_processes_write_them_are_understood() {
+        let lost = r#"{"timestamp":"2026-11-23T11:40:00.794729Z","level":"WARN","message":"lost a shard","shard":"29","epoch":"e3","target":"worker::lease"}"#;
+        let duty = r#"{"timestamp":"2026-11-23T14:33:22.479097Z","level":"ERROR","message":"does not work; it is tried again","duty":"holding the archivist's role","error":"unavailable: the database cannot be reached at present","left_out":2,"target":"worker::archivist::condition"}"#;
+        let back = r#"{"timestamp":"2026-11-23T14:33:25.100000Z","level":"INFO","message":"the store can be used again","left_out":0,"target":"host::stall"}"#;
+        assert_eq!(serious(lost), Some(("lost a shard".to_owned(), true, false)));
+        assert_eq!(serious(duty), Some(("does not work; it is tried again".to_owned(), false, true)));
+        assert_eq!(serious(back), None);
     }
 }

@@ -6,7 +6,7 @@ use rand::rngs::StdRng;
 use rand::seq::{IndexedRandom, SliceRandom};
 use serde::Serialize;
 
-use super::{ARCHIVIST, CLOCKS, EXECUTOR, Shape};
+use super::{ARCHIVIST, CLOCKS, EXECUTOR, History, Shape};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
@@ -64,6 +64,8 @@ pub enum Fault {
         seconds: i64,
     },
     DiskFull,
+    /// SIGSTOP of the S3 server, and SIGCONT after the time. What it holds is in its memory, so it is never killed.
+    FreezeBucket,
     RollingRestart,
     /// A further worker comes and goes.
     Guest {
@@ -105,6 +107,7 @@ pub const KINDS: [&str; 21] = [
 const CLOCK_WORKER: &str = "clock step worker";
 const CLOCK_DISPATCHER: &str = "clock step dispatcher";
 const DISK: &str = "disk full";
+const BUCKET: &str = "freeze s3";
 /// A brief run begins with these, one at a time: how accepting and taking over go on is measured with
 /// nothing else broken.
 const ALONE: [&str; 4] = ["kill rabbitmq", "freeze rabbitmq", "kill worker", "freeze worker"];
@@ -146,6 +149,7 @@ impl Fault {
             Self::ClockStep { process, .. } if process.starts_with("dispatcher") => CLOCK_DISPATCHER,
             Self::ClockStep { .. } => CLOCK_WORKER,
             Self::DiskFull => DISK,
+            Self::FreezeBucket => BUCKET,
             Self::RollingRestart => "rolling restart",
             Self::Guest { .. } => "guest",
             Self::Drain(_) => "drain",
@@ -161,7 +165,7 @@ impl Fault {
             Self::Net { process, service, mode } => format!("{process} to {}: {mode:?}", service.name()),
             Self::ClockStep { process, seconds } => format!("{process} by {seconds} s"),
             Self::MemoryAlarm => "rabbitmq".into(),
-            Self::DiskFull => "history".into(),
+            Self::DiskFull | Self::FreezeBucket => "history".into(),
             Self::RollingRestart => "all workers and dispatchers".into(),
             Self::Guest { cycles, kill } => {
                 format!("{cycles} times, each ended by {}", if *kill { "SIGKILL" } else { "SIGTERM" })
@@ -177,18 +181,23 @@ impl Fault {
             Self::Net { process, .. } | Self::ClockStep { process, .. } => vec![process.clone()],
             Self::KillService(service) | Self::FreezeService(service) => vec![service.name().into()],
             Self::MemoryAlarm | Self::Meddle { .. } => vec![Service::Rabbitmq.name().into()],
-            Self::DiskFull => vec!["history".into()],
+            Self::DiskFull | Self::FreezeBucket => vec!["history".into()],
             Self::Guest { .. } => vec!["guest".into()],
             Self::RollingRestart => [shape.workers(), shape.dispatchers()].concat(),
         }
     }
 }
 
+/// The kinds that a fleet can have. A bucket is on no disk that could be full; its server freezes instead.
+pub fn kinds(history: History) -> impl Iterator<Item = &'static str> {
+    KINDS.into_iter().map(move |kind| if kind == DISK && history == History::S3 { BUCKET } else { kind })
+}
+
 /// Phases for the whole time, and some more; of a brief run, as many as it takes.
 pub fn draw(shape: &Shape) -> Vec<Phase> {
     let mut dice = shape.dice(1);
     let wanted = |kind: &&str| shape.only.is_empty() || shape.only.iter().any(|only| only == kind);
-    let kinds: Vec<&str> = KINDS.into_iter().filter(wanted).collect();
+    let kinds: Vec<&str> = kinds(shape.history).filter(wanted).collect();
     let mut phases = Vec::new();
     if shape.brief {
         return brief(&kinds, shape, &mut dice);
@@ -301,6 +310,7 @@ fn one(kind: &str, shape: &Shape, dice: &mut StdRng) -> Fault {
         "drain" => Fault::Drain(worker),
         "meddle" => Fault::Meddle { seed: dice.random() },
         DISK => Fault::DiskFull,
+        BUCKET => Fault::FreezeBucket,
         CLOCK_WORKER | CLOCK_DISPATCHER => {
             let seconds = dice.random_range(5..900) * if dice.random_bool(0.5) { 1 } else { -1 };
             let [worker, dispatcher] = CLOCKS;

@@ -4,8 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
 use super::Report;
-use crate::check::messages::{LINES_MAX, worst_minutes};
+use crate::check::messages::{LINES_MAX, SAME_MAX, worst_minutes, worst_repeats};
 use crate::diary::Bar;
+use crate::seen::Seen;
 use crate::seen::outage::Said;
 
 /// What is said so long after a fault is still counted as its.
@@ -23,7 +24,7 @@ pub fn write(report: &Report<'_>, out: &mut String) {
     let _ = writeln!(
         out,
         "From the beginning of a fault to {} s after its end, for all faults of a kind; what is said while two of \
-         them overlap counts for both. Lines about the process as a whole + lines about one session, shard, request.\n",
+         them overlap counts for both. Lines about the process as a whole + lines about one of many.\n",
         AFTERWARDS_MS / 1_000
     );
     row(out, "fault", processes.iter().map(ToString::to_string));
@@ -39,6 +40,29 @@ pub fn write(report: &Report<'_>, out: &mut String) {
     let worst = worst_minutes(report.seen);
     let most = |process: &&str| worst.get(*process).map_or(0, |minute| minute.lines).to_string();
     row(out, &format!("most in a minute, of {LINES_MAX}"), processes.iter().map(most));
+    let repeats = worst_repeats(report.seen);
+    let same = |process: &&str| {
+        let of_it = repeats.iter().filter(|((of, _), _)| of == process);
+        of_it.map(|(_, spell)| spell.lines).max().unwrap_or(0).to_string()
+    };
+    row(out, &format!("most of the same in ten seconds, of {SAME_MAX}"), processes.iter().map(same));
+    words(report.seen, out);
+}
+
+/// What was said, whenever.
+fn words(seen: &Seen, out: &mut String) {
+    let mut lines: BTreeMap<&str, (u64, BTreeSet<&str>, bool)> = BTreeMap::new();
+    for said in &seen.said {
+        let (count, processes, error) = lines.entry(&said.words).or_default();
+        *count += said.lines;
+        processes.insert(&said.process);
+        *error |= said.error;
+    }
+    let _ = writeln!(out, "\n| words | lines | processes |\n|---|---:|---:|");
+    for (words, (count, processes, error)) in lines {
+        let level = if error { " (as an error)" } else { "" };
+        let _ = writeln!(out, "| {}{level} | {count} | {} |", words.replace('|', "/"), processes.len());
+    }
 }
 
 fn row(out: &mut String, first: &str, cells: impl Iterator<Item = String>) {

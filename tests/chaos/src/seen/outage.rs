@@ -29,4 +29,7 @@ pub struct Said {
     pub lines: u64,
     /// Each is about one session, one shard, one request: as many things, as many lines.
     pub of_one: bool,
+    /// Errors, and not warnings.
+    #[serde(default)]
+    pub error: bool,
 }

@@ -2,9 +2,14 @@
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
 
 use domain::failure::Failure;
+use domain::outage::Seldom;
+
+/// Queues have their trouble together, when the broker has it.
+static TOLD: LazyLock<(Instant, Mutex<Seldom>)> = LazyLock::new(|| (Instant::now(), Mutex::default()));
 
 /// Cheap to clone; clones share what they know. One entry per queue at most: whether a person must mend it.
 #[derive(Clone, Default)]
@@ -16,10 +21,17 @@ impl Troubles {
         if !self.is_news(place, failure) {
             return;
         }
-        if failure.retriable {
-            tracing::warn!(place, reason = failure.message, "trouble with the broker; trying again");
-        } else {
+        if !failure.retriable {
             tracing::error!(place, reason = failure.message, "trouble with the broker that a person must mend");
+            return;
+        }
+        let (begun, told) = &*TOLD;
+        let line = told.lock().unwrap_or_else(PoisonError::into_inner).see(begun.elapsed());
+        match line {
+            Some(left_out) => {
+                tracing::warn!(place, reason = failure.message, left_out, "trouble with the broker; trying again");
+            }
+            None => tracing::debug!(place, reason = failure.message, "trouble with the broker; trying again"),
         }
     }
 

@@ -3,12 +3,16 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use opentelemetry::KeyValue;
+use opentelemetry::{Key, KeyValue};
 use opentelemetry_otlp::WithExportConfig;
 use opentelemetry_sdk::Resource;
 use opentelemetry_sdk::trace::{SpanData, SpanExporter};
 use tokio::sync::{Notify, mpsc, oneshot};
 
+use super::Process;
+
+/// What sets the processes of a service apart.
+const INSTANCE: &str = "service.instance.id";
 /// Spans on their way out; more are dropped, so that tracing never holds up an action.
 const WAITING_MAX: usize = 8_192;
 const BATCH_MAX: usize = 512;
@@ -62,19 +66,29 @@ impl Outbox {
     }
 }
 
-pub(super) fn exporter(service: &'static str) -> Result<opentelemetry_otlp::SpanExporter, String> {
+pub(super) fn exporter(process: &Process<'_>) -> Result<opentelemetry_otlp::SpanExporter, String> {
     // Refused only if there is one already, which is as good.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let build = opentelemetry_otlp::SpanExporter::builder().with_http().with_timeout(SEND_MAX).build();
     let mut exporter = build.map_err(|error| format!("traces cannot be sent: {error}"))?;
+    exporter.set_resource(&resource(process));
+    Ok(exporter)
+}
+
+/// Whose spans they are. What the environment says of that counts more.
+fn resource(process: &Process<'_>) -> Resource {
+    let told = Resource::builder().build();
     let mut resource = Resource::builder();
     if std::env::var_os("OTEL_SERVICE_NAME").is_none() {
-        resource = resource.with_service_name(service);
+        resource = resource.with_service_name(process.service);
+    }
+    if told.get_ref(&Key::from_static_str(INSTANCE)).is_none() {
+        resource = resource.with_attribute(KeyValue::new(INSTANCE, process.instance.to_owned()));
     }
     let version = KeyValue::new("service.version", env!("CARGO_PKG_VERSION"));
-    let process = KeyValue::new("process.pid", i64::from(std::process::id()));
-    exporter.set_resource(&resource.with_attributes([version, process]).build());
-    Ok(exporter)
+    let pid = KeyValue::new("process.pid", i64::from(std::process::id()));
+    let roles = KeyValue::new("stepfleet.roles", process.roles.to_owned());
+    resource.with_attributes([version, pid, roles]).build()
 }
 
 /// Sends until the outbox is gone.

@@ -129,7 +129,7 @@ async fn commit_durably(context: Arc<ShardContext>, commit: Commit) -> Flow {
             Ok(results) => match results.into_iter().next() {
                 Some(CommitResult::Done { follow_ups, .. }) => {
                     metrics::histogram!(metric::COMMIT_SECONDS).record(started.elapsed().as_secs_f64());
-                    context.shared.stall.clear();
+                    host::stall::clear();
                     count_done(&commit);
                     note_applied(&context, begun, &commit);
                     let_out(&context, &commit, &follow_ups).await;
@@ -137,7 +137,8 @@ async fn commit_durably(context: Arc<ShardContext>, commit: Commit) -> Flow {
                 }
                 Some(CommitResult::Fenced) => {
                     metrics::counter!(metric::COMMITS_FENCED).increment(1);
-                    tracing::warn!(session.id = %commit.key, epoch = %commit.epoch, "a commit was fenced");
+                    // As many as the shard has sessions; that the shard is lost is told once.
+                    tracing::debug!(session.id = %commit.key, epoch = %commit.epoch, "a commit was fenced");
                     return Err(Exit::Fenced);
                 }
                 // After an attempt in doubt this is our own commit; either way the database knows best.
@@ -147,7 +148,7 @@ async fn commit_durably(context: Arc<ShardContext>, commit: Commit) -> Flow {
         };
         attempt += 1;
         if failure.retriable {
-            context.shared.stall.note(&failure);
+            host::stall::note("sessions", &failure);
         } else if refusals == 0 {
             tracing::warn!(%failure, session.id = %commit.key, "cannot commit; will go on trying");
         }

@@ -24,7 +24,7 @@ pub(super) async fn load(context: &ShardContext, key: &SessionKey) -> Result<(Se
     loop {
         match try_load(context, key).await {
             Ok(Some(loaded)) => {
-                context.shared.stall.clear();
+                host::stall::clear();
                 return Ok(loaded);
             }
             Ok(None) => return Err(Exit::Gone),
@@ -32,7 +32,7 @@ pub(super) async fn load(context: &ShardContext, key: &SessionKey) -> Result<(Se
                 attempt += 1;
                 refusals = if failure.retriable { 0 } else { refusals + 1 };
                 if failure.retriable {
-                    context.shared.stall.note(&failure);
+                    host::stall::note("sessions", &failure);
                 } else if refusals == 1 {
                     tracing::warn!(%failure, session.id = %key, "cannot load a session; will go on trying");
                 }

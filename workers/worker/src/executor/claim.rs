@@ -52,17 +52,14 @@ impl Claims {
         let claimed = operations.claim(&config.pool, config.worker.as_str(), hold, limit).await;
         match claimed {
             Ok(rows) => {
-                if std::mem::take(&mut self.failures) > 0 {
-                    tracing::info!("operations can be claimed again");
-                }
+                self.failures = 0;
+                host::stall::clear();
                 let more = rows.len() == limit;
                 rows.into_iter().for_each(|row| self.start(row));
                 more
             }
             Err(failure) => {
-                if self.failures == 0 {
-                    tracing::warn!(%failure, "operations cannot be claimed; will go on trying");
-                }
+                host::stall::note("claims of operations", &failure);
                 self.failures = self.failures.saturating_add(1);
                 false
             }

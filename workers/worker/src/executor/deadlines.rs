@@ -22,16 +22,11 @@ const AGENTS_TIMEKEEPER: &str = "agent-deadline";
 pub async fn serve(shared: Arc<Shared>, stop: CancellationToken) {
     let mut tick = tokio::time::interval(Duration::from_millis(shared.config.deadline_look_ms));
     tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    let mut failing = false;
     while stop.run_until_cancelled(tick.tick()).await.is_some() {
         let Some(looked) = stop.run_until_cancelled(look(&shared)).await else { break };
         match looked {
-            Ok(()) => failing = false,
-            Err(failure) => {
-                if !std::mem::replace(&mut failing, true) {
-                    tracing::warn!(%failure, "what nobody took in time cannot be looked for; will go on trying");
-                }
-            }
+            Ok(()) => host::stall::clear(),
+            Err(failure) => host::stall::note("the look for what nobody took in time", &failure),
         }
     }
 }

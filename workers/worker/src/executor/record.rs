@@ -51,7 +51,7 @@ pub async fn write(shared: &Shared, row: &OperationRow, ended: Ended) -> Option<
         match shared.deps.operations.end(&row.namespace, id, Some(worker), ended.clone()).await {
             Ok(ending) => return Some(told(shared, row, ending).await),
             Err(failure) if failure.retriable => {
-                tracing::warn!(operation = %id, %failure, "the end of an operation cannot be written; trying again");
+                host::stall::note("ends of operations", &failure);
             }
             Err(failure) => {
                 tracing::error!(operation = %id, %failure, "the end of an operation cannot be written");
@@ -114,7 +114,7 @@ pub async fn spent(shared: &Shared, row: &OperationRow, calls: &[ProviderCallRec
                 return;
             }
             Err(failure) if failure.retriable => {
-                tracing::warn!(operation = %id, %failure, "what an attempt cost cannot be written; trying again");
+                host::stall::note("what attempts cost", &failure);
             }
             Err(failure) => {
                 tracing::error!(operation = %id, %failure, "what an attempt cost cannot be written");

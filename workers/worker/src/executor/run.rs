@@ -122,10 +122,11 @@ async fn lost(shared: &Shared, row: &OperationRow) -> Option<Next> {
         match shared.deps.operations.extend(&row.namespace, id, worker, claim_ms).await {
             Ok(true) => {}
             Ok(false) => {
-                tracing::warn!(operation = %id, "the claim was lost; the attempt is broken off");
+                // As many as ran here, if this process was stopped; the next attempt is told that this one was lost.
+                tracing::debug!(operation = %id, "the claim was lost; the attempt is broken off");
                 return None;
             }
-            Err(failure) => tracing::warn!(operation = %id, %failure, "the claim could not be extended"),
+            Err(failure) => host::stall::note("claims that are to be extended", &failure),
         }
     }
 }

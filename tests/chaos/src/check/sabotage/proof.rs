@@ -46,8 +46,14 @@ pub fn apply(what: Break, seen: &mut Seen) -> Option<()> {
             seen.posts.iter_mut().filter(|post| within(post.at_ms)).for_each(|post| post.took_ms = 1_500);
         }
         Break::Flood => {
-            let said = seen.said.iter_mut().find(|said| !said.of_one)?;
+            let said = seen.said.first_mut()?;
             said.lines += messages::LINES_MAX;
+        }
+        Break::Chatter => seen.said.first_mut()?.lines += messages::SAME_MAX,
+        Break::StrayError => {
+            let begin = seen.faults.iter().map(|fault| fault.from_ms).min()?;
+            let said = seen.said.first_mut()?;
+            (said.at_ms, said.error) = (begin - 1, true);
         }
         // Of conversations.
         _ => talk::apply(what, seen)?,

@@ -2,6 +2,7 @@
 
 use super::{all, good};
 use crate::check::{accepting, messages};
+use crate::diary::Bar;
 use crate::seen::Seen;
 use crate::seen::journal::{Commits, Journal, Ran};
 use crate::seen::outage::{Outage, Post, Said};
@@ -18,8 +19,12 @@ fn post(at_ms: i64, took_ms: u64, status: u16) -> Post {
     Post { at_ms, took_ms, status }
 }
 
-fn said(process: &str, at_ms: i64, lines: u64, of_one: bool) -> Said {
-    Said { process: process.into(), at_ms, words: "it is away".into(), lines, of_one }
+fn said(process: &str, at_ms: i64, lines: u64, words: &str) -> Said {
+    Said { process: process.into(), at_ms, words: words.into(), lines, of_one: false, error: false }
+}
+
+fn fault(kind: &str, from_ms: i64, to_ms: i64) -> Bar {
+    Bar { kind: kind.into(), target: "rabbitmq".into(), from_ms, to_ms, note: String::new() }
 }
 
 /// One worker, started twice; what the first start ran ahead of its commits is run again.
@@ -35,7 +40,8 @@ pub fn proven(seen: &mut Seen) {
     seen.outages.push(Outage { fault: "kill rabbitmq".into(), from_ms: 10_000, to_ms: 13_000 });
     seen.posts.extend((0..50).map(|n| post(6_000 + n * 150, 20, 202)));
     seen.posts.extend([post(11_000, 30, 409), post(11_500, 30, 404)]);
-    seen.said.extend([said("w", 10_500, 1, false), said("w", 11_000, 5_000, true)]);
+    seen.faults.push(fault("kill rabbitmq", 10_000, 13_000));
+    seen.said.extend([said("w", 10_500, 2, "the broker is away"), said("w", 20_500, 1, "the broker is away")]);
 }
 
 /// The rules that object to a good record after a change.
@@ -96,13 +102,42 @@ fn accepting_is_judged_where_it_went_well_before() {
 #[test]
 fn a_minute_of_one_process_is_counted_wherever_it_begins() {
     let half = messages::LINES_MAX / 2 + 1;
-    let twice = |after_ms: i64| {
-        objections(move |seen| {
-            seen.said.extend([said("v", 50_000, half, false), said("v", 50_000 + after_ms, half, false)]);
-        })
+    // Each of them for another reason.
+    let many = |process: &str, at_ms: i64| {
+        (0..half).map(|n| said(process, at_ms, 1, &format!("trouble {n}"))).collect::<Vec<_>>()
     };
+    let twice =
+        |after_ms: i64| objections(|seen| seen.said.extend([many("v", 50_000), many("v", 50_000 + after_ms)].concat()));
     assert_eq!(twice(59_999), ["log flooded"]);
     assert!(twice(60_000).is_empty());
-    let by_two = |seen: &mut Seen| seen.said.extend([said("v", 1, half, false), said("u", 1, half, false)]);
-    assert!(objections(by_two).is_empty());
+    assert!(objections(|seen| seen.said.extend([many("v", 1), many("u", 1)].concat())).is_empty());
+}
+
+#[test]
+fn an_outage_is_said_once_and_then_now_and_then() {
+    let max = messages::SAME_MAX;
+    let again = |lines: Vec<Said>| objections(move |seen| seen.said.extend(lines));
+    let shard = |at_ms: i64, lines: u64| Said { of_one: true, ..said("v", at_ms, lines, "lost a shard") };
+    assert_eq!(again(vec![shard(11_000, max + 1)]), ["log repeats itself"], "a line for each shard");
+    assert_eq!(again(vec![shard(11_000, max), shard(20_999, 1)]), ["log repeats itself"]);
+    assert!(again(vec![shard(11_000, max), shard(21_000, 1)]).is_empty(), "a line in ten seconds");
+    assert!(again(vec![shard(11_000, max), said("v", 11_000, 1, "the broker is away")]).is_empty());
+    let minutes = (0..60).map(|n| said("v", n * 10_000, 1, "the broker is away")).collect();
+    assert!(again(minutes).is_empty(), "however long it is away");
+}
+
+#[test]
+fn an_error_has_a_fault_that_explains_it() {
+    let at = |at_ms: i64| {
+        objections(move |seen| seen.said.push(Said { error: true, ..said("v", at_ms, 1, "it does not work") }))
+    };
+    assert!(at(10_000).is_empty());
+    assert!(at(43_000).is_empty(), "it is tried again some time after the fault");
+    assert_eq!(at(9_999), ["error without a fault"]);
+    assert_eq!(at(43_001), ["error without a fault"]);
+    let without_faults = |seen: &mut Seen| {
+        seen.faults.clear();
+        seen.said.push(Said { error: true, ..said("v", 1, 1, "it does not work") });
+    };
+    assert!(objections(without_faults).is_empty(), "an older record has none");
 }

@@ -117,3 +117,13 @@ async fn a_collector_that_is_away_costs_its_spans_and_no_more() {
     outbox.flush().await;
     assert_eq!(collector.sizes(), [2]);
 }
+
+#[test]
+fn processes_of_a_service_are_told_apart() {
+    let process = Process { service: "stepfleet", instance: "w1", roles: "runner,archivist" };
+    let told = resource(&process);
+    let value = |name| told.get_ref(&Key::from_static_str(name)).map(ToString::to_string);
+    for (name, expected) in [("service.name", "stepfleet"), (INSTANCE, "w1"), ("stepfleet.roles", "runner,archivist")] {
+        assert_eq!(value(name).as_deref(), Some(expected), "{name}");
+    }
+}
