@@ -12,10 +12,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use domain::failure::Failure;
-use domain::outage::Outage;
 use schemas::limits::ROLE_LEASE_MS;
 use schemas::telemetry::metric;
-use tokio::time::{Instant, MissedTickBehavior};
+use tokio::time::MissedTickBehavior;
 use tokio_util::sync::CancellationToken;
 
 use crate::runner::Shared;
@@ -35,16 +34,12 @@ pub(crate) struct Auditor {
     holds: bool,
     /// Whether operations wait and no worker is known that runs any, to say so once.
     lacks_executor: bool,
-    /// Whether it cannot audit, to say so once.
-    outage: Outage,
-    begun: Instant,
 }
 
 impl Auditor {
     pub fn new(shared: Arc<Shared>) -> Self {
-        let (outage, begun) = (Outage::default(), Instant::now());
         let (pass, suspects) = (Pass::default(), Suspects::default());
-        Self { shared, pass, suspects, holds: false, lacks_executor: false, outage, begun }
+        Self { shared, pass, suspects, holds: false, lacks_executor: false }
     }
 
     /// Runs until told to stop.
@@ -64,12 +59,9 @@ impl Auditor {
     }
 
     async fn look(&mut self) {
-        let looked = self.try_look().await;
-        if let Some(left_out) = self.outage.see(looked.is_err(), self.begun.elapsed()) {
-            match looked {
-                Ok(()) => tracing::debug!(left_out, "sessions are audited again"),
-                Err(failure) => tracing::warn!(%failure, left_out, "cannot audit sessions; will go on trying"),
-            }
+        match self.try_look().await {
+            Ok(()) => host::stall::clear(),
+            Err(failure) => host::stall::note("the audit of sessions", &failure),
         }
     }
 

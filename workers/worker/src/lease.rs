@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use domain::failure::Failure;
-use domain::outage::Outage;
+use domain::outage::TELL_EVERY;
 use domain::ports::{Lease, ShardInfo, WorkerInfo};
 use schemas::id::{Shard, WorkerId};
 use schemas::telemetry::metric;
@@ -33,9 +33,9 @@ pub(crate) struct LeaseKeeper {
     held: BTreeMap<Shard, Held>,
     tasks: JoinSet<(Lease, End)>,
     renewed: Option<Instant>,
-    /// Whether the store is away, to say so once.
-    outage: Outage,
-    begun: Instant,
+    /// Not told of yet.
+    lost: Vec<Lease>,
+    told_lost: Option<Instant>,
     /// It was said that the schema is newer than this program.
     is_told: bool,
 }
@@ -52,8 +52,8 @@ struct Held {
 impl LeaseKeeper {
     pub fn new(shared: Arc<Shared>, leave: CancellationToken) -> Self {
         let (held, tasks) = (BTreeMap::new(), JoinSet::new());
-        let (outage, begun) = (Outage::default(), Instant::now());
-        Self { shared, leave, leaving: false, held, tasks, renewed: None, outage, begun, is_told: false }
+        let (lost, told_lost) = (Vec::new(), None);
+        Self { shared, leave, leaving: false, held, tasks, renewed: None, lost, told_lost, is_told: false }
     }
 
     pub async fn run(mut self) {
@@ -68,6 +68,7 @@ impl LeaseKeeper {
                 _ = look.tick() => self.look().await,
             }
         }
+        self.tell_lost();
         metrics::gauge!(metric::SHARDS_OWNED).set(0.0);
         metrics::gauge!(metric::SESSIONS_ACTIVE).set(0.0);
         if let Err(failure) = self.shared.deps.leases.deregister(&self.shared.config.worker).await {
@@ -88,13 +89,13 @@ impl LeaseKeeper {
     async fn look(&mut self) {
         // A look that takes longer has outlived what it saw.
         let bound = Duration::from_millis(self.shared.config.lease_ms / 2);
-        let late = || Failure::unavailable(format!("the store did not answer within {} ms", bound.as_millis()));
-        let looked = tokio::time::timeout(bound, self.try_look()).await.unwrap_or_else(|_| Err(late()));
-        if let Some(left_out) = self.outage.see(looked.is_err(), self.begun.elapsed()) {
-            match looked {
-                Ok(()) => tracing::info!(left_out, "the store answers again"),
-                Err(failure) => tracing::warn!(%failure, left_out, "cannot keep leases; will go on trying"),
-            }
+        let looked = tokio::time::timeout(bound, self.try_look()).await.unwrap_or_else(|_| Err(late(bound)));
+        match looked {
+            Ok(()) => host::stall::clear(),
+            Err(failure) => host::stall::note("leases", &failure),
+        }
+        if self.told_lost.is_none_or(|at| at.elapsed() >= TELL_EVERY) {
+            self.tell_lost();
         }
         metrics::gauge!(metric::SHARDS_OWNED).set(self.held.len() as f64);
         metrics::gauge!(metric::SESSIONS_ACTIVE).set(self.shared.live_sessions() as f64);
@@ -163,8 +164,22 @@ impl LeaseKeeper {
         if let Some(held) = self.held.remove(&lease.shard) {
             held.lost.cancel();
             held.task.abort();
-            said_lost(lease);
+            self.note_lost(lease.clone());
         }
+    }
+
+    fn note_lost(&mut self, lease: Lease) {
+        tracing::debug!(shard = %lease.shard, epoch = %lease.epoch, "lost a shard");
+        metrics::counter!(metric::LEASE_CHANGES, "change" => "lost").increment(1);
+        self.lost.push(lease);
+    }
+
+    /// One line for all that were lost since the last one: a process that was stopped loses them together.
+    fn tell_lost(&mut self) {
+        let Some(one) = self.lost.first() else { return };
+        tracing::warn!(shards = self.lost.len(), one = %one.shard, epoch = %one.epoch, "lost shards to other workers");
+        self.lost.clear();
+        self.told_lost = Some(Instant::now());
     }
 
     fn plan(&self, workers: &[WorkerInfo], shards: &[ShardInfo]) -> Plan {
@@ -224,7 +239,7 @@ impl LeaseKeeper {
         }
         self.held.remove(&lease.shard);
         if end == End::Lost {
-            said_lost(&lease);
+            self.note_lost(lease);
             return;
         }
         metrics::counter!(metric::LEASE_CHANGES, "change" => "released").increment(1);
@@ -232,17 +247,13 @@ impl LeaseKeeper {
         let release = self.shared.deps.leases.release(&self.shared.config.worker, &lease);
         match tokio::time::timeout(bound, release).await {
             Ok(Ok(())) => {}
-            Ok(Err(failure)) => {
-                tracing::warn!(%failure, shard = %lease.shard, "could not release a shard; its lease runs out by itself");
-            }
-            Err(_) => {
-                tracing::warn!(shard = %lease.shard, "releasing a shard took too long; its lease runs out by itself")
-            }
+            // Its lease runs out by itself.
+            Ok(Err(failure)) => host::stall::note("shards that are given back", &failure),
+            Err(_) => host::stall::note("shards that are given back", &late(bound)),
         }
     }
 }
 
-fn said_lost(lease: &Lease) {
-    tracing::warn!(shard = %lease.shard, epoch = %lease.epoch, "lost a shard");
-    metrics::counter!(metric::LEASE_CHANGES, "change" => "lost").increment(1);
+fn late(bound: Duration) -> Failure {
+    Failure::unavailable(format!("the store did not answer within {} ms", bound.as_millis()))
 }

@@ -12,4 +12,3 @@ mod auditor;
 mod shard_task;
 mod schedule;
 mod lease;
-mod stall;

@@ -13,7 +13,6 @@ use tokio_util::sync::CancellationToken;
 
 use crate::auditor::Auditor;
 use crate::lease::{LeaseClock, LeaseKeeper};
-use crate::stall::Stall;
 use crate::step_log::StepLog;
 
 /// The ports of a runner.
@@ -89,7 +88,6 @@ pub(crate) struct Shared {
     pub live: Arc<Semaphore>,
     /// One permit per heavy decision that is being made.
     pub heavy: Arc<Semaphore>,
-    pub stall: Stall,
 }
 
 impl Shared {
@@ -113,8 +111,8 @@ impl Runner {
     pub fn start(deps: RunnerDeps, config: RunnerConfig) -> Self {
         let live = Arc::new(Semaphore::new(config.live_sessions_max));
         let heavy = Arc::new(Semaphore::new(limits::HEAVY_DECISIONS_MAX));
-        let (lease, stall) = (LeaseClock::new(config.lease_ms), Stall::new());
-        let shared = Arc::new(Shared { deps, config, lease, live, heavy, stall });
+        let lease = LeaseClock::new(config.lease_ms);
+        let shared = Arc::new(Shared { deps, config, lease, live, heavy });
         let (leave, left) = (CancellationToken::new(), CancellationToken::new());
         let (keeper, end) = (LeaseKeeper::new(shared.clone(), leave.clone()), left.clone().drop_guard());
         let keeper = tokio::spawn(async move {

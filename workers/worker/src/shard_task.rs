@@ -129,7 +129,7 @@ impl ShardTask {
             }
             Content::Foreign(message) => {
                 if let Err(reason) = self.foreigners.take(place, &message) {
-                    tracing::warn!(shard = %self.context.lease.shard, %reason, "buried a message of another program");
+                    foreign::tell_buried(&self.context, &reason);
                     self.lane(lane).bury(place, &reason).await;
                 }
             }
@@ -142,7 +142,7 @@ impl ShardTask {
             match reason {
                 None => self.lane(place.lane).ack(place).await,
                 Some(reason) => {
-                    tracing::warn!(shard = %self.context.lease.shard, %reason, "buried a message of another program");
+                    foreign::tell_buried(&self.context, &reason);
                     self.lane(place.lane).bury(place, &reason).await;
                 }
             }

@@ -2,6 +2,7 @@
 //! models, the end of extractions. Everything else goes on to the effects it stands before.
 
 mod assemble;
+mod attempts;
 mod chat;
 mod compact;
 mod history;
@@ -128,9 +129,7 @@ async fn stored<T, F: Future<Output = Result<T, Failure>>>(read: impl Fn() -> F)
             Ok(value) => return Ok(value),
             Err(failure) if failure.retriable => {
                 attempt += 1;
-                if attempt == 1 {
-                    tracing::warn!(%failure, "cannot read what a turn needs; will go on trying");
-                }
+                host::stall::note("what turns need", &failure);
                 let wait = domain::retry::STORE.delay_ms(attempt).unwrap_or(1_000);
                 tokio::time::sleep(Duration::from_millis(wait)).await;
             }

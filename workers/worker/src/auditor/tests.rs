@@ -19,7 +19,6 @@ use tokio::sync::Semaphore;
 use super::*;
 use crate::lease::LeaseClock;
 use crate::runner::{RunnerConfig, RunnerDeps};
-use crate::stall::Stall;
 
 /// Long before now, for what is older than any grace.
 const LONG_AGO: i64 = 5;
@@ -55,7 +54,7 @@ impl Place {
         let config = RunnerConfig::new(worker("auditing"), "here", "0");
         let lease = LeaseClock::new(config.lease_ms);
         let (live, heavy) = (Arc::new(Semaphore::new(LIVE_SESSIONS_MAX)), Arc::new(Semaphore::new(1)));
-        let auditor = Auditor::new(Arc::new(Shared { deps, config, lease, live, heavy, stall: Stall::new() }));
+        let auditor = Auditor::new(Arc::new(Shared { deps, config, lease, live, heavy }));
         Self { store, ports, auditor }
     }
 

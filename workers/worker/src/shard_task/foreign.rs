@@ -2,11 +2,12 @@
 //! which says where it belongs, or it is buried with the reason. Nothing behind it waits.
 
 use std::pin::Pin;
-use std::sync::Arc;
-use std::time::Duration;
+use std::sync::{Arc, LazyLock, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use domain::action::foreign::{Ids, parse, reason_of, refusal_of};
 use domain::failure::Failure;
+use domain::outage::Seldom;
 use domain::ports::{Foreign, Verdict};
 use schemas::action::{Action, NewAction};
 use schemas::limits::DELIVERIES_MAX;
@@ -75,6 +76,19 @@ impl Foreigners {
     }
 }
 
+/// Others may write what they like, and as much; all of it is among the dead letters, each with its reason.
+static BURIED: LazyLock<(Instant, Mutex<Seldom>)> = LazyLock::new(|| (Instant::now(), Mutex::default()));
+
+pub(super) fn tell_buried(context: &ShardContext, reason: &str) {
+    let shard = context.lease.shard;
+    let (begun, told) = &*BURIED;
+    let line = told.lock().unwrap_or_else(PoisonError::into_inner).see(begun.elapsed());
+    match line {
+        Some(left_out) => tracing::warn!(%shard, reason, left_out, "buried a message of another program"),
+        None => tracing::debug!(%shard, reason, "buried a message of another program"),
+    }
+}
+
 /// Accepts and publishes, for as long as it takes. One that the ledger cannot take, however often
 /// it is offered, does not hold up the others.
 async fn accept(context: Arc<ShardContext>, places: Vec<Place>, actions: Vec<NewAction>) -> Done {
@@ -103,9 +117,7 @@ async fn offer(context: &ShardContext, actions: Vec<NewAction>) -> Result<Vec<Ve
             Err(failure) if !failure.retriable => return Err(failure),
             Err(failure) => {
                 attempt += 1;
-                if attempt == 1 {
-                    tracing::warn!(%failure, "cannot accept messages of other programs; will go on trying");
-                }
+                host::stall::note("messages of other programs", &failure);
             }
         }
         sleep(Duration::from_millis(domain::retry::STORE.delay_ms(attempt).unwrap_or(1_000))).await;

@@ -13,7 +13,7 @@ use serde::Deserialize;
 use super::history::history;
 use super::hooks::{self, TurnPlace};
 use super::persona::{self, Resolved};
-use super::{TalkDeps, failed, memory, stored};
+use super::{TalkDeps, attempts, failed, memory, stored};
 
 /// Active turns whose messages are left to them.
 const ACTIVE_MAX: usize = 200;
@@ -32,6 +32,7 @@ struct Asked {
 }
 
 /// What is known of a turn before its context is made.
+#[derive(Clone)]
 pub(super) struct Start {
     pub resolved: Resolved,
     pub notes: Vec<String>,
@@ -59,7 +60,8 @@ async fn assembled(turn: TurnPlace<'_>, settings: &Json, pending: &[PendingView]
     let workflow = resolved.persona.context_assembly_workflow_id.clone();
     let hooks = hooks::of(workflow.as_ref(), "context_assembly_workflow_id")?;
     let Asked { notes, summary, input_message_id, .. } = asked;
-    hooks.assemble(turn, Start { resolved, notes, summary, input_message_id, pending: pending.to_vec() }).await
+    let start = Start { resolved, notes, summary, input_message_id, pending: pending.to_vec() };
+    attempts::assemble(hooks, turn, start).await
 }
 
 /// All that the built-in strategy makes a context of.

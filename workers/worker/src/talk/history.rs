@@ -1,13 +1,12 @@
 //! What came before a turn, read from the end of its conversation's log: as a rule, in one page.
 
-use std::collections::HashSet;
 use std::time::Duration;
 
-use domain::conversation::kept::{KeptBody, fill, light_bytes, without_light};
+use domain::conversation::kept::{KeptBody, fill, light_calls, without_light};
 use domain::effect::{Outcome, TalkCall};
 use domain::ports::{Conversations, LogQuery};
 use schemas::conversation::{LogKind, LogRow, Message, SenderType};
-use schemas::id::{Namespace, TurnId};
+use schemas::id::Namespace;
 use schemas::limits::MODEL_REQUEST_BYTES_MAX;
 
 use super::{TalkDeps, stored};
@@ -70,7 +69,9 @@ pub(super) async fn history(
 /// Gives calls of tools the bodies that the archive alone has, and leaves out what does not come soon: no turn waits
 /// for an archive that is away.
 async fn complete(conversations: &dyn Conversations, query: LogQuery, kept: &mut Vec<LogRow>) {
-    if let Some(query) = light_calls(query, kept) {
+    if let Some((oldest, newest)) = light_calls(kept) {
+        let (after, before) = (oldest.saturating_sub(1), Some(newest.saturating_add(1)));
+        let query = LogQuery { after, before, bytes: DONE_BYTES_MAX, ..query };
         let read = conversations.log(&query);
         match tokio::time::timeout(Duration::from_millis(ARCHIVE_MS), read).await {
             Ok(Ok(rows)) => {
@@ -82,21 +83,6 @@ async fn complete(conversations: &dyn Conversations, query: LogQuery, kept: &mut
         }
     }
     without_light(kept);
-}
-
-/// Where the light records are, if turns of theirs called tools: other replies are told by their messages. `kept`:
-/// newest first.
-fn light_calls(query: LogQuery, kept: &[LogRow]) -> Option<LogQuery> {
-    let light = || kept.iter().filter(|row| light_bytes(&row.record).is_some());
-    let turns: HashSet<&TurnId> = light().filter_map(|row| row.record.turn_id.as_ref()).collect();
-    let is_result = |row: &LogRow| row.record.kind != LogKind::Move && CALLED.contains(&row.record.kind);
-    let is_of_these = |row: &LogRow| row.record.turn_id.as_ref().is_some_and(|turn| turns.contains(turn));
-    if !kept.iter().any(|row| is_result(row) && is_of_these(row)) {
-        return None;
-    }
-    let (newest, oldest) = (light().next()?.offset, light().next_back()?.offset);
-    let (after, before) = (oldest.saturating_sub(1), Some(newest.saturating_add(1)));
-    Some(LogQuery { after, before, bytes: DONE_BYTES_MAX, ..query })
 }
 
 /// The way back through a log, a page at a time.

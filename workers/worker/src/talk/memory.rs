@@ -5,7 +5,7 @@
 use std::time::Duration;
 
 use domain::context::MemoryBlock;
-use domain::effect::{EffectFailure, Outcome, TalkCall};
+use domain::effect::{Outcome, TalkCall};
 use domain::failure::Failure;
 use domain::memory::input::{MemorySearch, MemoryWrite};
 use domain::memory::kept::lacks_content;
@@ -16,11 +16,11 @@ use schemas::conversation::{LogKind, Message, SenderType};
 use schemas::id::{MemoryId, Namespace};
 use schemas::limits::{MEMORY_INLINE_BYTES_MAX, MEMORY_PAGE_MAX, PAGE_BYTES_MAX};
 use schemas::memory::{Memory, MemoryOwner, MemoryTier};
-use schemas::problem::Code;
 use serde_json::json;
+use tokio::time::timeout;
 
-use super::hooks::{self, Hooks, TurnPlace};
-use super::{TalkDeps, persona, stored};
+use super::hooks::{self, TurnPlace};
+use super::{TalkDeps, attempts, persona, stored};
 
 /// Memories that are shown because they fit the input.
 const FOUND_MAX: usize = 5;
@@ -28,16 +28,14 @@ const FOUND_MAX: usize = 5;
 const RELEVANCE_MIN: f64 = 0.35;
 /// Of the input, so much is searched for.
 const QUERY_CHARS_MAX: usize = 2_000;
+/// How long a turn waits for a search, each of two times.
+const SEARCH_MAX: Duration = Duration::from_secs(10);
 /// Messages of one turn that are looked at.
 const SAID_MAX: usize = 1_000;
 /// Of each side of a turn, so much is remembered: about 1 KB in all (SPEC W-MEM-08).
 const SAID_CHARS_MAX: usize = 480;
 /// A turn is worth less than what the agent itself found worth keeping.
 const TURN_SIGNIFICANCE: f64 = 0.2;
-/// SPEC W-EXT-02; not configurable.
-const ATTEMPTS: u64 = 3;
-const FIRST_WAIT_MS: u64 = 100;
-const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Core and working memory, and what fits the input.
 pub(super) async fn recalled(
@@ -92,13 +90,25 @@ async fn whole(deps: &TalkDeps, owner: &MemoryOwner, id: MemoryId) -> Read {
     }
 }
 
+/// A search may need the archive, or an embedder elsewhere. No turn fails, or waits for long, because these are away:
+/// it does without what they would have found. Time in which the store is away does not count.
 async fn found(deps: &TalkDeps, owner: &MemoryOwner, talk: &TalkCall, input: &Message) -> Result<Vec<String>, Outcome> {
     let text: String = input.text.iter().flat_map(|text| text.chars()).take(QUERY_CHARS_MAX).collect();
     let asked = json!({"query": text, "limit": FOUND_MAX, "tiers": ["archival"], "min_relevance": RELEVANCE_MIN});
     // A text without a word finds nothing.
     let Ok(search) = MemorySearch::check(&asked) else { return Ok(Vec::new()) };
     let search = || recall::search(deps.memories.as_ref(), deps.embedder.as_ref(), owner, search.clone());
-    let recalled = stored(search).await?;
+    let mut searched = timeout(SEARCH_MAX, stored(search)).await;
+    if searched.is_err() {
+        // Answered by the store alone, as soon as it is there.
+        tier(deps, owner, MemoryTier::Core).await?;
+        searched = timeout(SEARCH_MAX, stored(search)).await;
+    }
+    let Ok(recalled) = searched else {
+        tracing::warn!(turn = %talk.turn, "a search of memories does not end; the model is shown none that it would find");
+        return Ok(Vec::new());
+    };
+    let recalled = recalled?;
     if let Some(failure) = recalled.not_embedded {
         tracing::warn!(%failure, "an input could not be embedded; memories are found by words alone");
     }
@@ -128,27 +138,9 @@ pub(super) async fn extract(deps: &TalkDeps, namespace: &Namespace, talk: &TalkC
         Err(outcome) => Err(outcome),
     };
     match hooks {
-        Ok(hooks) => attempts(hooks, turn).await,
+        Ok(hooks) => attempts::extract(hooks, turn).await,
         Err(outcome) => outcome,
     }
-}
-
-/// Attempts with waits between them (SPEC W-EXT-02).
-pub(super) async fn attempts(hooks: &dyn Hooks, turn: TurnPlace<'_>) -> Outcome {
-    let mut failure = None;
-    for attempt in 1..=ATTEMPTS {
-        match tokio::time::timeout(TIMEOUT, hooks.extract(turn)).await {
-            Ok(Ok(written)) => return Outcome::Ok(json!({ "written": written })),
-            Ok(Err(failed)) => failure = Some(failed.to_string()),
-            Err(_) => failure = Some("it took longer than 30 s".to_owned()),
-        }
-        if attempt < ATTEMPTS {
-            tokio::time::sleep(Duration::from_millis(FIRST_WAIT_MS << (attempt - 1))).await;
-        }
-    }
-    let message = failure.unwrap_or_default();
-    tracing::warn!(turn = %turn.talk.turn, %message, "memories of a turn could not be extracted");
-    Outcome::Failed(EffectFailure { code: Code::StepFailed, message, retriable: false, may_have_happened: true })
 }
 
 /// The built-in strategy.

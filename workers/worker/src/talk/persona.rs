@@ -5,6 +5,7 @@ use domain::converse::Settings;
 use domain::effect::Outcome;
 use domain::ports::{DefinitionKey, DefinitionRow};
 use domain::tool::{self, ResolvedTool, Target};
+use futures::future::try_join_all;
 use schemas::definition::{self, ActionDef, Agent, DefinitionKind, Persona, PersonaBody, TargetType, Task, Tool};
 use schemas::id::{AgentId, DefinitionId, Namespace};
 use schemas::problem::Code;
@@ -14,6 +15,7 @@ use serde_json::json;
 use super::{TalkDeps, failed, stored};
 
 /// An agent with everything that was resolved for it.
+#[derive(Clone)]
 pub(super) struct Resolved {
     pub name: String,
     pub project_ids: Vec<DefinitionId>,
@@ -26,6 +28,8 @@ pub(super) struct Resolved {
 
 /// A model whose window is not known.
 const WINDOW_TOKENS: u64 = 200_000;
+/// Tools that are looked up side by side: turns share the connections of the database.
+const READS_AT_ONCE: usize = 4;
 
 pub(super) async fn resolve(
     deps: &TalkDeps,
@@ -47,14 +51,11 @@ pub(super) async fn resolve(
         *budgets = budgets.within(&budget.each);
     }
     let wanted = settings.model_profile.clone().or_else(|| is_defined.then(|| persona.model_profile_id.to_string()));
-    let (target, parameters, model_max_tokens) = find.model(wanted.as_deref()).await?;
-    let mut ids: Vec<DefinitionId> = persona.tool_ids.clone();
     let more = settings.tool_ids.iter().flatten().filter_map(|id| DefinitionId::parse(id).ok());
-    ids.extend(more);
-    let mut tools = Vec::with_capacity(ids.len());
-    for id in ids {
-        tools.push(find.tool(&id).await?);
-    }
+    let ids: Vec<DefinitionId> = persona.tool_ids.iter().cloned().chain(more).collect();
+    // Side by side: each is some reads one after the other, and the turn waits for all of them.
+    let ((target, parameters, model_max_tokens), mut tools) =
+        tokio::try_join!(find.model(wanted.as_deref()), find.tools(&ids))?;
     // What is built in gives way to a tool of the same name.
     let named = |name: &str| tools.iter().any(|tool: &ResolvedTool| tool.tool.name == name);
     let built_in: Vec<ResolvedTool> = tool::builtins().into_iter().filter(|tool| !named(&tool.tool.name)).collect();
@@ -124,6 +125,15 @@ impl Find<'_> {
         };
         let window = profile.model_max_tokens;
         Ok((ModelTarget::Profile(Box::new(model_of(profile))), Parameters::default(), window))
+    }
+
+    /// In the order of `ids`.
+    async fn tools(&self, ids: &[DefinitionId]) -> Result<Vec<ResolvedTool>, Outcome> {
+        let mut tools = Vec::with_capacity(ids.len());
+        for some in ids.chunks(READS_AT_ONCE) {
+            tools.extend(try_join_all(some.iter().map(|id| self.tool(id))).await?);
+        }
+        Ok(tools)
     }
 
     async fn tool(&self, id: &DefinitionId) -> Result<ResolvedTool, Outcome> {

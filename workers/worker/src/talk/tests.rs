@@ -3,18 +3,19 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use domain::chat::{ChatCall, ChatRequest, ModelTarget, Part};
-use domain::converse::{Assembly, Checks, Limits, Seat};
+use domain::converse::{Assembly, Checks, Limits, Seat, Settings};
 use domain::effect::TalkCall;
 use domain::tool::ResolvedTool;
 use schemas::conversation::{LogKind, LogRecord, Talk};
 use schemas::definition::{AgentConstraints, Budgets};
-use schemas::id::{AgentId, ConversationId, Epoch, SessionId, TurnId};
+use schemas::id::{AgentId, ConversationId, Epoch, MessageId, SessionId, TurnId};
 use schemas::json::Json;
 use serde_json::json;
 use testkit::contract::Ports;
 use testkit::contract::build::worker;
 use testkit::contract::words::{create_in, record, turn_id};
 use testkit::fake::{LocalLive, MemStore, ScriptedModels, SimClock, WordEmbedder};
+use testkit::unreliable::{Faults, Port, Unreliable};
 use tokio::time::Instant;
 
 use super::hooks::{Hooks, TurnPlace};
@@ -176,8 +177,77 @@ async fn memories_are_extracted_in_three_attempts_of_thirty_seconds() {
     let (namespace, talk) = (Namespace::default_ns(), talk(TalkWork::Extract));
     let turn = TurnPlace { deps: &deps, namespace: &namespace, talk: &talk };
     let (hooks, begun) = (Broken::default(), Instant::now());
-    let outcome = memory::attempts(&hooks, turn).await;
+    let outcome = attempts::extract(&hooks, turn).await;
     let Outcome::Failed(failure) = outcome else { panic!("{outcome:?}") };
     assert_eq!((failure.message.as_str(), hooks.0.load(Ordering::Relaxed)), ("it took longer than 30 s", 3));
     assert_eq!(begun.elapsed().as_millis(), 30_300, "after 100 and 200 ms");
+}
+
+/// A hook whose contexts never come.
+#[derive(Default)]
+struct Hanging(AtomicU64);
+
+#[async_trait]
+impl Hooks for Hanging {
+    async fn assemble(&self, _: TurnPlace<'_>, _: assemble::Start) -> Result<Assembly, Outcome> {
+        self.0.fetch_add(1, Ordering::Relaxed);
+        std::future::pending().await
+    }
+
+    async fn extract(&self, _: TurnPlace<'_>) -> Result<u32, Failure> {
+        Ok(0)
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_context_has_three_attempts_of_thirty_seconds_and_an_outage_of_the_store_takes_none() {
+    let place = Place::new().await;
+    let faults = Faults::none("w");
+    let conversations = Arc::new(Unreliable::new(place.ports.conversations.clone(), faults.clone()));
+    let deps = place.deps(conversations);
+    let (namespace, talk) = (Namespace::default_ns(), talk(TalkWork::Extract));
+    let turn = TurnPlace { deps: &deps, namespace: &namespace, talk: &talk };
+    let resolved = persona::resolve(&deps, &namespace, &talk.agent, &Settings::default()).await;
+    let start = assemble::Start {
+        resolved: resolved.unwrap_or_else(|outcome| panic!("{outcome:?}")),
+        notes: Vec::new(),
+        summary: None,
+        input_message_id: MessageId::parse("m1").expect("an id"),
+        pending: Vec::new(),
+    };
+    faults.outage(&[Port::Conversations], Duration::from_secs(70));
+    let (hooks, begun) = (Hanging::default(), Instant::now());
+    let outcome = attempts::assemble(&hooks, turn, start).await;
+    let Err(Outcome::Failed(failure)) = outcome else { panic!("{outcome:?}") };
+    assert!(failure.message.contains("in 3 attempts: it took longer than 30 s"), "{failure:?}");
+    assert_eq!(hooks.0.load(Ordering::Relaxed), 2 + 3, "two end while the store is away");
+    assert_eq!(begun.elapsed().as_millis(), 150_300);
+}
+
+/// An embedder that does not answer.
+struct Away;
+
+#[async_trait]
+impl Embedder for Away {
+    fn model(&self) -> &str {
+        "away"
+    }
+
+    async fn embed(&self, _: &[&str]) -> Result<Vec<Vec<f32>>, Failure> {
+        std::future::pending().await
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_search_of_memories_that_does_not_end_leaves_them_out() {
+    let place = Place::new().await;
+    let deps = TalkDeps { embedder: Arc::new(Away), ..place.deps(place.ports.conversations.clone()) };
+    let (namespace, talk) = (Namespace::default_ns(), talk(TalkWork::Extract));
+    let input = json!({"message_id": "m1", "sender_type": "user", "role": "user", "text": "what do you know of doors?",
+        "event_type": "utterance"});
+    let begun = Instant::now();
+    let input = serde_json::from_value(input).expect("a message");
+    let recalled = memory::recalled(&deps, &namespace, &talk, &input).await;
+    assert_eq!(recalled.unwrap_or_else(|outcome| panic!("{outcome:?}")), (Vec::new(), Vec::new()));
+    assert_eq!(begun.elapsed().as_secs(), 20, "twice ten");
 }
