@@ -10,10 +10,16 @@ mod rig;
 mod steps;
 mod talk;
 
+use std::net::SocketAddr;
+
 use anyhow::{Context, Result, bail};
 use clap::{Args, ValueEnum};
 use host::config::Config;
 use host::telemetry;
+use talk::Place;
+
+use crate::cli::Target;
+use crate::client::Client;
 
 /// Measures this build on this machine.
 #[derive(Debug, Args)]
@@ -24,6 +30,10 @@ pub struct Bench {
     /// Smaller sizes: seconds instead of minutes
     #[arg(long)]
     quick: bool,
+    /// Measure the running fleet that --url names (talk and streams); its model profile `bench` leads to this address,
+    /// where the model of the measurement answers meanwhile
+    #[arg(long, value_name = "MODEL_ADDRESS")]
+    fleet: Option<SocketAddr>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -52,7 +62,10 @@ enum Metric {
 }
 
 impl Bench {
-    pub async fn run(self, config: Config) -> Result<()> {
+    pub async fn run(self, config: Config, target: &Target) -> Result<()> {
+        if self.fleet.is_some() && !matches!(self.metric, Metric::Talk | Metric::Streams) {
+            bail!("only talk and streams measure a fleet that runs; leave out --fleet, and the others start their own");
+        }
         if self.metric == Metric::All {
             return self.run_all().await;
         }
@@ -71,8 +84,16 @@ impl Bench {
             Metric::Resume => resume::after_restart(&[100, if quick { 5_000 } else { 100_000 }]).await,
             Metric::Archive => archive::rows_and_query(if quick { 50_000 } else { 1_000_000 }).await,
             Metric::Memory => memory::idle_sessions(if quick { 5_000 } else { 100_000 }).await,
-            Metric::Talk => talk::overhead().await,
-            Metric::Streams => talk::streams(if quick { 50 } else { 1_000 }).await,
+            Metric::Talk => talk::overhead(self.place(target).await?, if quick { 20 } else { 200 }).await,
+            Metric::Streams => talk::streams(self.place(target).await?, if quick { 50 } else { 1_000 }).await,
+        }
+    }
+
+    /// Where conversations are measured.
+    async fn place(&self, target: &Target) -> Result<Place> {
+        match self.fleet {
+            Some(model) => Place::running(Client::find(target)?, model).await,
+            None => Place::private().await,
         }
     }
 

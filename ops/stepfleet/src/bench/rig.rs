@@ -1,6 +1,6 @@
 //! A private fleet in a temporary directory, and what the measurements need of it.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
@@ -68,14 +68,9 @@ impl Rig {
         Ok(Self { fleet, client, config, metrics, dir })
     }
 
-    /// Prints one line: the figures, and the disk's floor.
-    pub fn report(&self, mut figures: Value) -> Result<()> {
-        let floor = probe::fsync_floor(&self.dir, FSYNC_SAMPLES).context("the disk's latency")?;
-        figures["fsync_p50_us"] = json!(floor.p50.as_micros() as u64);
-        figures["fsync_p99_us"] = json!(floor.p99.as_micros() as u64);
-        figures["cores"] = json!(std::thread::available_parallelism().map_or(1, usize::from));
-        println!("{figures}");
-        Ok(())
+    /// Prints one line: the figures, and the floor of the disk that the fleet is on.
+    pub fn report(&self, figures: Value) -> Result<()> {
+        report(&self.dir, figures)
     }
 
     pub async fn stop(self) {
@@ -123,10 +118,20 @@ impl Rig {
     }
 }
 
+/// Prints one line: the figures, and the floor of the disk with this directory.
+pub fn report(dir: &Path, mut figures: Value) -> Result<()> {
+    let floor = probe::fsync_floor(dir, FSYNC_SAMPLES).context("the disk's latency")?;
+    figures["fsync_p50_us"] = json!(floor.p50.as_micros() as u64);
+    figures["fsync_p99_us"] = json!(floor.p99.as_micros() as u64);
+    figures["cores"] = json!(std::thread::available_parallelism().map_or(1, usize::from));
+    println!("{figures}");
+    Ok(())
+}
+
 async fn start(config: &Config, metrics: &Metrics) -> Result<(Fleet, Client)> {
     let listener = TcpListener::bind(config.listen).await.context("a port")?;
     let base = format!("http://{}", listener.local_addr().context("a port")?);
-    let part = Part { roles: Roles::ALL, allow_private: true, listener: Some(listener) };
+    let part = Part::new(Roles::ALL, true, Some(listener));
     let mut fleet = Fleet::start(config, part, metrics.clone(), &CancellationToken::new()).await?;
     let token = tokens::of_data_dir(fleet.tokens(), &config.data_dir).await?;
     fleet.let_in();

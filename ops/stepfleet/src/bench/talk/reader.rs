@@ -48,14 +48,14 @@ impl Reader {
         Ok(Self { response, frames: Frames::default(), left: VecDeque::new() })
     }
 
-    /// Listens until a turn has ended.
-    pub async fn turn(&mut self) -> Result<Heard> {
+    /// Listens until a turn has ended: what came of it, and when its end came.
+    pub async fn turn(&mut self) -> Result<(Heard, Instant)> {
         let mut heard = Heard::default();
         let whole = async {
             loop {
                 while let Some((came, data)) = self.left.pop_front() {
                     if take(&mut heard, came, &data)? {
-                        return Ok(());
+                        return Ok(came);
                     }
                 }
                 let Some(bytes) = self.response.chunk().await? else { bail!("the stream broke off") };
@@ -63,8 +63,8 @@ impl Reader {
                 self.left.extend(self.frames.push(&bytes).into_iter().map(|data| (came, data)));
             }
         };
-        tokio::time::timeout(TURN_MAX, whole).await.context("the turn does not end")??;
-        Ok(heard)
+        let ended = tokio::time::timeout(TURN_MAX, whole).await.context("the turn does not end")??;
+        Ok((heard, ended))
     }
 }
 
