@@ -1,13 +1,13 @@
 //! Answers that are refusals: problem documents (RFC 9457).
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::{LazyLock, Mutex, PoisonError};
+use std::time::Instant;
 
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use domain::failure::{Certainty, Failure};
-use domain::outage::TELL_EVERY;
+use domain::outage::Seldom;
 use schemas::problem::{Code, FieldProblem, Problem};
-use tokio::time::Instant;
 
 pub const PROBLEM_JSON: &str = "application/problem+json";
 
@@ -55,30 +55,15 @@ impl From<Failure> for Refused {
     }
 }
 
-/// Lines about requests that failed because a service is away: then they fail by the thousand.
-#[derive(Default)]
-struct Told {
-    at: Option<Instant>,
-    left_out: u64,
-}
-
-static UNAVAILABLE: Mutex<Told> = Mutex::new(Told { at: None, left_out: 0 });
-
-impl Told {
-    /// One more has failed. `Some`: a line is due, after so many without.
-    fn see(&mut self, now: Instant) -> Option<u64> {
-        if self.at.is_some_and(|at| now.saturating_duration_since(at) < TELL_EVERY) {
-            self.left_out = self.left_out.saturating_add(1);
-            return None;
-        }
-        self.at = Some(now);
-        Some(std::mem::take(&mut self.left_out))
-    }
-}
+/// Requests that failed because a service is away: then they fail by the thousand.
+static UNAVAILABLE: LazyLock<(Instant, Mutex<Seldom>)> = LazyLock::new(|| (Instant::now(), Mutex::default()));
 
 fn tell(failure: &Failure) {
     let line = match failure.code {
-        Code::Unavailable => UNAVAILABLE.lock().unwrap_or_else(PoisonError::into_inner).see(Instant::now()),
+        Code::Unavailable => {
+            let (begun, told) = &*UNAVAILABLE;
+            told.lock().unwrap_or_else(PoisonError::into_inner).see(begun.elapsed())
+        }
         _ => Some(0),
     };
     if let Some(left_out) = line {
@@ -112,19 +97,4 @@ pub async fn method_not_allowed(method: axum::http::Method, uri: axum::http::Uri
     let detail =
         format!("{method} is not for {}; /openapi.json lists what is, and so does the header Allow", uri.path());
     Refused::new(Code::MethodNotAllowed, detail)
-}
-
-#[cfg(test)]
-mod tests {
-    use std::time::Duration;
-
-    use super::*;
-
-    #[test]
-    fn of_requests_that_fail_by_the_thousand_a_line_is_told_now_and_then() {
-        let (mut told, begun) = (Told::default(), Instant::now());
-        let lines: Vec<u64> = (0..2_500).filter_map(|n| told.see(begun + TELL_EVERY / 1_000 * n)).collect();
-        assert_eq!(lines, [0, 999, 999]);
-        assert_eq!(told.see(begun + Duration::from_secs(3_600)), Some(499));
-    }
 }

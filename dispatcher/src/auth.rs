@@ -10,7 +10,6 @@ use axum::extract::{Request, State};
 use axum::http::header;
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
-use domain::outage::Outage;
 use domain::ports::{Scope, TokenRow, Tokens};
 use host::secret::Secret;
 use schemas::id::Namespace;
@@ -41,7 +40,6 @@ pub struct Auth {
     fixed: Option<Known>,
     known: RwLock<Arc<Vec<Known>>>,
     asked: Mutex<Asked>,
-    begun: Instant,
 }
 
 /// A token, and what all that is open with it holds on to.
@@ -57,8 +55,6 @@ struct Asked {
     for_a_stranger: Option<Instant>,
     /// Whether the store has ever answered.
     answered: bool,
-    /// Whether it does not at present, to say so once.
-    outage: Outage,
 }
 
 impl Auth {
@@ -70,7 +66,7 @@ impl Auth {
             scopes: vec![Scope::Admin],
         });
         let fixed = fixed.map(|row| Known { row, revoked: CancellationToken::new() });
-        Self { tokens, fixed, known: RwLock::default(), asked: Mutex::default(), begun: Instant::now() }
+        Self { tokens, fixed, known: RwLock::default(), asked: Mutex::default() }
     }
 
     /// Finds out who bears a token.
@@ -112,17 +108,14 @@ impl Auth {
     }
 
     async fn ask(&self, asked: &mut Asked) {
-        let answer = self.tokens.all().await;
-        if let Some(left_out) = asked.outage.see(answer.is_err(), self.begun.elapsed()) {
-            match &answer {
-                Ok(_) => tracing::debug!(left_out, "tokens can be read again"),
-                // The known ones stay good: an outage of the store must not log everybody out.
-                Err(failure) => tracing::warn!(error = %failure.message, left_out, "tokens cannot be read; trying on"),
+        match self.tokens.all().await {
+            Ok(rows) => {
+                host::stall::clear();
+                self.renew(rows);
+                asked.answered = true;
             }
-        }
-        if let Ok(rows) = answer {
-            self.renew(rows);
-            asked.answered = true;
+            // The known ones stay good: an outage of the store must not log everybody out.
+            Err(failure) => host::stall::note("tokens", &failure),
         }
     }
 

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::time::{Duration, UNIX_EPOCH};
 
 use domain::ports::{
-    Archive, Clock, Conversations, DeadLetters, Definitions, Effects, Journal, Leases, Ledger, Live, Memories,
-    Operations, Queue, Sessions, Tokens,
+    Archive, Clock, Conversations, DeadLetters, Definitions, Effects, Embedder, Journal, Leases, Ledger, Live,
+    Memories, Operations, Queue, Sessions, Tokens,
 };
 use host::secret::Secret;
 use schemas::action::Action;
@@ -36,6 +36,8 @@ pub struct Deps {
     pub operations: Arc<dyn Operations>,
     /// Read here; agents write them.
     pub memories: Arc<dyn Memories>,
+    /// For what memories are searched for.
+    pub embedder: Arc<dyn Embedder>,
     pub queue: Arc<dyn Queue>,
     pub dead: Arc<dyn DeadLetters>,
     pub live: Arc<dyn Live>,

@@ -196,16 +196,12 @@ async fn offer(gateway: &Gateway, actions: Vec<NewAction>) -> Result<Vec<Verdict
     loop {
         match gateway.ledger.accept(actions.clone()).await {
             Ok(verdicts) => {
-                if failures > 0 {
-                    tracing::info!("messages of the ingress queue are accepted again");
-                }
+                host::stall::clear();
                 return Ok(verdicts);
             }
             Err(failure) if !failure.retriable => return Err(failure),
             Err(failure) => {
-                if failures == 0 {
-                    tracing::warn!(error = %failure.message, "cannot accept messages of the ingress queue; they wait");
-                }
+                host::stall::note("messages of the ingress queue", &failure);
             }
         }
         failures += 1;

@@ -20,6 +20,7 @@ mod gateway;
 mod ingress;
 mod openapi;
 mod params;
+mod patience;
 mod publisher;
 mod routes;
 mod seats;

@@ -127,7 +127,7 @@ async fn note(gateway: &Gateway, notes: &mut Vec<(Namespace, ActionId)>) {
         return;
     }
     if let Err(failure) = gateway.ledger.mark_published(notes).await {
-        tracing::warn!(error = %failure.message, "publications could not be noted");
+        host::stall::note("notes of publications", &failure);
     }
     notes.clear();
 }

@@ -180,7 +180,9 @@ pub fn with_remedy(code: Code, detail: &str) -> String {
         Code::SessionNotFound => "GET /api/sessions lists those there are.",
         Code::AgentNotFound => "GET /api/agents lists those that have one.",
         Code::WrongAgent => "Send the agent_id of the session, or leave agent_id out.",
-        Code::SessionEnded => "An ended session takes no actions; one in error takes resume and destroy.",
+        Code::SessionEnded => {
+            "An ended session takes no actions: create another. One in error takes resume and destroy."
+        }
         Code::SessionExists => "Choose another session_id, or leave it out to get a fresh one.",
         Code::ActionConflict => "Use a fresh action_id for a new action.",
         _ => return detail.to_owned(),

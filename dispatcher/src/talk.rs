@@ -157,7 +157,11 @@ async fn write(gateway: &Gateway, post: NewPost, deliveries: Vec<Delivery>) -> A
     let mut responders = Vec::with_capacity(deliveries.len());
     for delivery in &deliveries {
         let verdict = delivery.action.as_ref().and_then(|_| verdicts.next());
-        responders.push(deliver::answer(delivery, verdict.as_ref().map(taken)));
+        let mut answer = deliver::answer(delivery, verdict.as_ref().map(taken));
+        if let Some(Verdict::Refused(refusal)) = &verdict {
+            answer.detail = Some(submit::with_remedy(refusal.code, &refusal.detail));
+        }
+        responders.push(answer);
         if let Some(Verdict::Accepted(new)) = verdict {
             submit::accepted_at(begun, &new.action, "");
             submit::publish(gateway, new.action).await;

@@ -183,6 +183,8 @@ pub const RENDERED_BYTES_MAX: usize = 1 << 20;
 /// Code of one call of `execute_code`, its output, its time and its calls of tools (SPEC A-RT-02).
 pub const CODE_BYTES_MAX: usize = 51_200;
 pub const CODE_OUTPUT_BYTES_MAX: usize = 1 << 20;
+/// What the files of a program may take of the disk of its executor.
+pub const CODE_FILES_BYTES_MAX: u64 = 64 << 20;
 pub const CODE_MS_MAX: u64 = 60_000;
 pub const CODE_CALLS_MAX: usize = 25;
 /// What such a program gives a tool, at most.

@@ -20,6 +20,7 @@ use crate::caller::Caller;
 use crate::extract::PathId;
 use crate::gateway::Gateway;
 use crate::params::Params;
+use crate::patience;
 use crate::routes::Route;
 use crate::views::session_view;
 
@@ -106,11 +107,12 @@ pub async fn page(gateway: &Gateway, mut query: SessionQuery) -> Answer<Json<Ses
 /// The row of a session of the caller's namespace.
 pub async fn row(gateway: &Gateway, namespace: &Namespace, id: SessionId) -> Answer<SessionRow> {
     let key = SessionKey::new(namespace.clone(), id);
-    let missing = || {
-        let detail = format!("There is no session {}. GET /api/sessions lists those there are.", key.session_id);
-        Refused::new(Code::SessionNotFound, detail)
-    };
-    gateway.sessions.session(&key).await?.ok_or_else(missing)
+    gateway.sessions.session(&key).await?.ok_or_else(|| missing(&key))
+}
+
+fn missing(key: &SessionKey) -> Refused {
+    let detail = format!("There is no session {}. GET /api/sessions lists those there are.", key.session_id);
+    Refused::new(Code::SessionNotFound, detail)
 }
 
 async fn one(
@@ -120,7 +122,7 @@ async fn one(
 ) -> Answer<Json<SessionDetail>> {
     let row = row(&gateway, &caller.namespace, id).await?;
     let (snapshot, pending_actions) = tokio::join!(
-        read::snapshot(&*gateway.journal, &*gateway.archive, &row.key),
+        patience::history(read::snapshot(&*gateway.journal, &*gateway.archive, &row)),
         gateway.ledger.pending_count(&row.key)
     );
     let snapshot = snapshot?;

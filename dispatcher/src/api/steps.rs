@@ -16,6 +16,7 @@ use crate::answer::Answer;
 use crate::caller::Caller;
 use crate::gateway::Gateway;
 use crate::params::Params;
+use crate::patience;
 use crate::routes::Route;
 
 const ITERATION_MAX: u64 = i64::MAX as u64;
@@ -59,7 +60,8 @@ async fn list(State(gateway): State<Gateway>, caller: Caller, mut params: Params
         return Ok(Json(StepPage { items: Vec::new(), next_cursor: None }));
     };
     params.finish()?;
-    let page = read::steps(&*gateway.journal, &*gateway.archive, &*gateway.sessions, &asked.query).await?;
+    let read = read::steps(&*gateway.journal, &*gateway.archive, &*gateway.sessions, &asked.query);
+    let page = patience::history(read).await?;
     let of_agent = |agent: &AgentId| asked.agent.as_ref().is_none_or(|wanted| wanted == agent);
     // A session has one agent, so either all of its steps pass or none.
     let mut items: Vec<_> =

@@ -43,7 +43,7 @@ const DEFINITIONS: [[&str; 4]; 9] = [
 ];
 
 /// As [`expected`], of conversations.
-const CONVERSATIONS: [(&str, &str, Scope); 22] = [
+const CONVERSATIONS: [(&str, &str, Scope); 23] = [
     ("GET", "/api/conversations", Scope::Read),
     ("GET", "/api/conversations/{id}", Scope::Read),
     ("GET", "/api/conversations/{id}/participants", Scope::Read),
@@ -55,6 +55,7 @@ const CONVERSATIONS: [(&str, &str, Scope); 22] = [
     ("GET", "/api/turns/{id}/moves", Scope::Read),
     ("GET", "/api/turns/{id}/context", Scope::Read),
     ("GET", "/api/agents/{agent_id}/memories", Scope::Read),
+    ("GET", "/api/agents/{agent_id}/memories/{memory_id}", Scope::Read),
     ("GET", "/api/operations", Scope::Read),
     ("GET", "/api/operations/{id}", Scope::Read),
     ("GET", "/api/spending", Scope::Read),

@@ -82,6 +82,7 @@ const FROZEN: &[&str] = &[
     "post /api/definitions",
     "get /api/agents/{agent_id}/sessions",
     "get /api/agents/{agent_id}/memories",
+    "get /api/agents/{agent_id}/memories/{memory_id}",
     "post /api/conversations",
     "get /api/conversations",
     "get /api/conversations/{id}",

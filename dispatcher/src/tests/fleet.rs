@@ -143,7 +143,32 @@ async fn a_broken_archive_degrades_and_accepting_goes_on() {
     let reply = world.get_as("", "/health").await;
     assert_eq!((reply.status, &reply.json()["status"]), (StatusCode::OK, &json!("degraded")));
     world.create("s1", "a1", "count").await;
-    assert_eq!(world.get("/api/agent-steps?session_id=s1").await.problem(), "unavailable");
+    world.commit("s1", 3, SessionStatus::Running).await;
+    let steps = "/api/agent-steps?session_id=s1";
+    assert_eq!(world.get(&format!("{steps}&latest=2")).await.status, StatusCode::OK, "the journal has all of it");
+    world.archive_all().await;
+    assert_eq!(world.get(&format!("{steps}&latest=2")).await.problem(), "unavailable");
+    assert_eq!(world.get(&format!("{steps}&after_iteration=2")).await.status, StatusCode::OK, "there is none");
+}
+
+/// A storage that hangs is not waited for without an end.
+#[tokio::test(start_paused = true)]
+async fn an_archive_that_hangs_is_not_available_in_time() {
+    let faults = Faults::none("gateway");
+    let hanging = faults.clone();
+    let world =
+        World::with(|deps| Deps { archive: Arc::new(Unreliable::new(deps.archive.clone(), faults)), ..deps }).await;
+    world.create("s1", "a1", "count").await;
+    world.commit("s1", 3, SessionStatus::Running).await;
+    world.archive_all().await;
+    hanging.freeze(Duration::from_secs(3_600));
+    for path in ["/api/agent-steps?session_id=s1", "/api/sessions/s1"] {
+        let asked = tokio::time::Instant::now();
+        let reply = world.get(path).await;
+        assert_eq!((reply.status, reply.problem().as_str()), (StatusCode::SERVICE_UNAVAILABLE, "unavailable"));
+        assert!(reply.text.contains("/health"), "{}", reply.text);
+        assert!(asked.elapsed() <= Duration::from_secs(11), "{path}: {:?}", asked.elapsed());
+    }
 }
 
 #[tokio::test(start_paused = true)]

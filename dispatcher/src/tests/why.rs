@@ -1,5 +1,6 @@
 //! `GET /api/sessions/{id}/why`, from real rows.
 
+use axum::http::StatusCode;
 use schemas::conversation::{Operation, OperationKind, Talk};
 use schemas::json::Json;
 use schemas::session::{Cause, SessionStatus};
@@ -68,4 +69,27 @@ async fn who_waits_for_another_session_is_told_what_that_one_waits_for() {
     let of_child = ["session", "step", "shard", "action"].map(|what| ("child", what));
     assert_eq!((told[0], &told[1..]), (("-", "operation"), &of_child[..]), "{why}");
     assert!(why["summary"].as_str().unwrap().contains("Session child is at the end of the chain"), "{why}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_asks_about_a_conversation_is_told_where_its_sessions_stand() {
+    let world = World::new().await;
+    let sessions = world.converse("c1", &["a1", "a2"]).await;
+    world.commit(&sessions[0], 0, SessionStatus::Completed).await;
+    let told = world.get("/api/sessions/c1/why").await;
+    assert_eq!(told.problem(), "session_not_found");
+    let detail = told.json()["detail"].as_str().unwrap().to_owned();
+    assert!(detail.starts_with("c1 is a conversation; ask about one of its sessions. "), "{detail}");
+    for session in &sessions {
+        let why = world.get(&format!("/api/sessions/{session}/why")).await.json();
+        let stands = format!("{session}: {}", why["summary"].as_str().unwrap());
+        assert!(detail.contains(&stands), "{stands}: {detail}");
+    }
+    // Nobody's session takes part, and no conversation either.
+    let body = json!({"conversation_id": "c2", "users": [{"user_id": "ana"}]});
+    assert_eq!(world.post("/api/conversations", body).await.status, StatusCode::CREATED);
+    let told = world.get("/api/sessions/c2/why").await.json();
+    assert!(told["detail"].as_str().unwrap().contains("that no session takes part in"), "{told}");
+    let told = world.get("/api/sessions/c3/why").await.json();
+    assert!(told["detail"].as_str().unwrap().starts_with("There is no session c3."), "{told}");
 }

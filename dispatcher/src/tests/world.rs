@@ -22,7 +22,9 @@ use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use testkit::dice::Dice;
 use testkit::fake::effects::EffectFaults;
-use testkit::fake::{FaultyQueue, LocalLive, MemArchive, MemDeadLetters, MemStore, ScriptedEffects, SimClock};
+use testkit::fake::{
+    FaultyQueue, LocalLive, MemArchive, MemDeadLetters, MemStore, ScriptedEffects, SimClock, WordEmbedder,
+};
 use tower::ServiceExt;
 
 use crate::{Config, Deps, app};
@@ -114,6 +116,7 @@ impl World {
             conversations: Arc::new(store.clone()),
             operations: Arc::new(store.clone()),
             memories: Arc::new(store.clone()),
+            embedder: Arc::new(WordEmbedder::new("words")),
             queue: Arc::new(queue.clone()),
             dead: Arc::new(dead.clone()),
             live: Arc::new(live.clone()),

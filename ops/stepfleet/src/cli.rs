@@ -92,6 +92,8 @@ pub enum Command {
     Conversations(cmd::conversations::Conversations),
     /// Say something in a conversation and print the answer as it is told
     Say(cmd::say::Say),
+    /// What an agent remembers: list, search, read
+    Memories(cmd::memories::Memories),
     /// What agents ask people for
     Approvals(cmd::approvals::Approvals),
     /// Let an agent do what it asks to do

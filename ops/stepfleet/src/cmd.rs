@@ -17,6 +17,7 @@ pub mod health;
 pub mod import;
 pub mod input;
 pub mod interrupt;
+pub mod memories;
 pub mod migrate;
 pub mod pause;
 mod process;

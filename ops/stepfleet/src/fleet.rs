@@ -23,6 +23,7 @@ use host::background::Background;
 use host::config::Config;
 use host::metrics::Metrics;
 use host::tasks::Tasks;
+use host::trace;
 pub use open::{Parts, open_existing_archive, open_existing_store, store_may_come};
 pub use roles::Roles;
 use schemas::id::WorkerId;
@@ -48,11 +49,32 @@ const UPKEEP: Duration = Duration::from_secs(5);
 
 /// How a process takes part.
 pub struct Part {
+    /// A restart is another worker (DESIGN 4), so the id is new each time.
+    pub worker: WorkerId,
     pub roles: Roles,
     /// Whether outbound calls may go to loopback and private addresses, if the settings do not say.
     pub allow_private: bool,
     /// Where the gateway serves, or a worker's probes; nowhere if not given.
     pub listener: Option<TcpListener>,
+}
+
+impl Part {
+    pub fn new(roles: Roles, allow_private: bool, listener: Option<TcpListener>) -> Self {
+        Self { worker: WorkerId::from(Ulid::generate()), roles, allow_private, listener }
+    }
+
+    /// Begins to send traces under the name of this process, if the environment says where to.
+    ///
+    /// # Errors
+    /// What is wrong with the settings of OpenTelemetry.
+    pub fn trace(&self) -> Result<()> {
+        let process = trace::Process {
+            service: "stepfleet",
+            instance: self.worker.as_str(),
+            roles: &self.roles.all_names().join(","),
+        };
+        trace::start(&process).map_err(anyhow::Error::msg)
+    }
 }
 
 /// A running process of a fleet.
@@ -96,9 +118,7 @@ impl Fleet {
             // Before the gateway serves: nobody else writes meanwhile.
             welcome::install(parts.store.definitions.as_ref()).await;
         }
-        // A restart is another worker (DESIGN 4), so the id is new each time.
-        let worker = WorkerId::from(Ulid::generate());
-        let roles = part.roles;
+        let (worker, roles) = (part.worker, part.roles);
         // What the runner of this process dispatches, its executor need not look for.
         let nudge = Nudge::default();
         let executor = match roles.executor {
@@ -260,6 +280,7 @@ fn gateway_deps(parts: &Parts, config: &Config, metrics: Metrics) -> dispatcher:
         conversations: parts.store.conversations.clone(),
         operations: parts.store.operations.clone(),
         memories: parts.memories.clone(),
+        embedder: parts.embedder.clone(),
         dead: parts.dead.clone(),
         archive: parts.archive.clone(),
         queue: parts.queue.clone(),

@@ -88,10 +88,10 @@ async fn run(cli: Cli) -> anyhow::Result<()> {
             let config = load(settings, with(settings, worker.flags()))?;
             worker.run(config).await
         }
-        Command::Doctor(doctor) => doctor.run(&load(settings, settings.flags())?, out).await,
+        Command::Doctor(doctor) => doctor.run(&load(settings, settings.flags())?, settings.url.as_deref(), out).await,
         Command::Token(token) => token.run(&load(settings, settings.flags())?, out).await,
         Command::Import(import) => import.run(&load(settings, settings.flags())?, out).await,
-        Command::Bench(bench) => bench.run(load(settings, settings.flags())?).await,
+        Command::Bench(bench) => bench.run(load(settings, settings.flags())?, &target(settings)?).await,
         command => {
             let client = Client::find(&target(settings)?)?;
             operate(command, &client, out).await
@@ -115,6 +115,7 @@ async fn operate(command: Command, client: &Client, out: Output) -> anyhow::Resu
         Command::Destroy(destroy) => destroy.run(client, out).await,
         Command::Conversations(conversations) => conversations.run(client, out).await,
         Command::Say(say) => say.run(client, out).await,
+        Command::Memories(memories) => memories.run(client, out).await,
         Command::Approvals(approvals) => approvals.run(client, out).await,
         Command::Approve(approve) => approve.run(client, out).await,
         Command::Deny(deny) => deny.run(client, out).await,

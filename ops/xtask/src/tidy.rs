@@ -3,6 +3,7 @@
 mod contracts;
 mod files;
 mod landed;
+mod mutations;
 mod rust;
 mod words;
 
@@ -44,6 +45,7 @@ pub fn run(root: &Path) -> Result<()> {
     findings.extend(contracts::watched(&files));
     findings.extend(contracts::migrations(&files));
     findings.extend(landed::check(&files));
+    findings.extend(mutations::check(&files));
     let median = rust::median_lines(&sources);
     if median > rust::MEDIAN_LINES_MAX {
         findings.push(Finding::new(

@@ -4,6 +4,7 @@ mod agents;
 pub mod conversing;
 mod definitions;
 mod imports;
+mod measuring;
 mod refusals;
 mod sessions;
 

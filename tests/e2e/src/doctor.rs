@@ -90,6 +90,37 @@ async fn where_there_is_nothing_the_doctor_says_what_to_name() {
 }
 
 #[tokio::test]
+async fn of_a_fleet_elsewhere_the_doctor_says_what_its_gateway_says() {
+    let mut fleet = Harness::start().await;
+    crate::harness::wait("all shards have an owner", || async {
+        (fleet.get("/health").await["status"] == "ok").then_some(())
+    })
+    .await;
+    let scratch = TempDir::new().unwrap();
+    let (url, place) = (fleet.base_url.clone(), scratch.path().to_owned());
+    let look = async |more: &'static [&'static str]| {
+        let mut doctor = command();
+        doctor.current_dir(&place).args(["doctor", "--json"]).args(more).env("STEPFLEET_URL", &url);
+        let output = tokio::task::spawn_blocking(move || doctor.output()).await.unwrap().unwrap();
+        let report: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+        (output.status.success(), report)
+    };
+    let (ok, report) = look(&[]).await;
+    let (well, detail) = check(&report, "gateway");
+    assert!(ok && well && detail.contains(&url) && detail.contains(env!("CARGO_PKG_VERSION")), "{report}");
+    assert!(check(&report, "services").1.contains("STEPFLEET_DATABASE_URL"), "{report}");
+    assert!(!report.to_string().contains("data directory"), "there is none to be missed: {report}");
+    // What cannot be read is not claimed.
+    let (ok, report) = look(&["--verify-history"]).await;
+    assert!(!ok && check(&report, "gateway").0 && !check(&report, "history").0, "{report}");
+    assert!(fleet.stop().await.success());
+    let (ok, report) = look(&[]).await;
+    let (well, detail) = check(&report, "gateway");
+    assert!(!ok && !well && detail.contains("no fleet answers at"), "{report}");
+    assert_eq!(scratch.path().read_dir().expect("a directory").count(), 0, "nothing is made");
+}
+
+#[tokio::test]
 async fn a_token_is_made_used_and_revoked_while_the_fleet_runs() {
     let fleet = Harness::start().await;
     let (ok, out, err) = fleet.cli(&["token", "create", "reader", "--scopes", "read", "--json"]).await;

@@ -28,9 +28,13 @@ async fn the_stages_of_an_action_are_spans_of_one_trace() {
         are_there.then_some(spans)
     })
     .await;
+    let workers = fleet.get("/api/workers").await;
     for span in &spans {
         let place = if span.name == "accept action" { (ROOT, 0) } else { (span.id, ROOT) };
         assert_eq!((span.trace, (span.id, span.parent)), (TRACE, place), "{span:?}");
+        assert_eq!(span.roles, "gateway,runner,executor,archivist", "{span:?}");
+        // The name by which operators know the process.
+        assert_eq!(json!(span.instance), workers[0]["worker_id"], "{workers}");
     }
     assert!(fleet.stop().await.success());
 }

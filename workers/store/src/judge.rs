@@ -115,7 +115,7 @@ impl Book {
                 return Ok((key, true));
             }
             let detail = format!(
-                "session {} exists already: agent {}, {}; choose another session_id",
+                "session {} exists already: agent {}, {}",
                 key.session_id,
                 known.agent_id,
                 known.status.as_str()
@@ -173,13 +173,13 @@ impl Book {
             return Err((Some(key), Code::WrongAgent, detail));
         }
         if known.status.is_final() {
-            let detail = format!("session {} has ended ({}); create another", key.session_id, known.status.as_str());
+            let detail = format!("session {} has ended ({})", key.session_id, known.status.as_str());
             return Err((Some(key), Code::SessionEnded, detail));
         }
         // A result is kept for a resume, as other work is that was there before: whoever brings it does so once.
         let is_way_out = matches!(new.kind, ActionType::Resume | ActionType::Destroy);
         if known.status == SessionStatus::Error && !is_way_out && !self.is_awaited(index, new, &key) {
-            let detail = format!("session {} has failed; resume or destroy it", key.session_id);
+            let detail = format!("session {} has failed", key.session_id);
             return Err((Some(key), Code::SessionEnded, detail));
         }
         self.check_operation(index, new, &key)?;
@@ -236,7 +236,7 @@ fn repeat(seen: &Seen, new: &NewAction) -> Verdict {
     }
     Verdict::Refused(Refusal {
         code: Code::ActionConflict,
-        detail: format!("action_id {} was used for another action; send a new action_id", new.action_id),
+        detail: format!("action_id {} was used for another action", new.action_id),
         recorded: false,
     })
 }

@@ -10,11 +10,12 @@ use domain::why::{Descent, Facts, ShardFacts};
 use schemas::action::{Action, Lane};
 use schemas::api::WhyBody;
 use schemas::conversation::{Operation, OperationState};
-use schemas::id::{SessionId, SessionKey};
+use schemas::id::{ConversationId, SessionId, SessionKey};
+use schemas::problem::Code;
 use schemas::session::SessionRow;
 
-use super::row;
-use crate::answer::Answer;
+use super::missing;
+use crate::answer::{Answer, Refused};
 use crate::api::fleet::WORKER_AGE_MS;
 use crate::caller::Caller;
 use crate::extract::PathId;
@@ -22,6 +23,8 @@ use crate::gateway::Gateway;
 
 /// Pending actions that are looked at, per lane, and open operations, per state.
 const LOOKED_AT: usize = 50;
+/// Sessions of a conversation that are told of.
+const SEATS_MAX: usize = 8;
 
 /// What all sessions of the chain share.
 struct Fleet {
@@ -94,15 +97,44 @@ async fn open_operations(gateway: &Gateway, row: &SessionRow) -> Result<Vec<Oper
     Ok(own)
 }
 
+/// Whoever asks about a conversation is told where its sessions stand, and to ask about those.
+async fn not_there(gateway: &Gateway, fleet: &Fleet, key: &SessionKey) -> Result<Refused, Failure> {
+    let Ok(id) = ConversationId::parse(key.session_id.as_str()) else { return Ok(missing(key)) };
+    if gateway.conversations.conversation(&key.namespace, &id).await?.is_none() {
+        return Ok(missing(key));
+    }
+    let seats = gateway.conversations.participants(&key.namespace, &id).await?;
+    let taken = seats.into_iter().filter(|seat| seat.left_at_ms.is_none()).filter_map(|seat| seat.session_id);
+    let sessions: Vec<SessionId> = taken.collect();
+    let mut detail = match sessions.len() {
+        0 => format!("{id} is a conversation that no session takes part in."),
+        _ => format!("{id} is a conversation; ask about one of its sessions."),
+    };
+    for session in sessions.iter().take(SEATS_MAX) {
+        let key = SessionKey::new(key.namespace.clone(), session.clone());
+        if let Some(row) = gateway.sessions.session(&key).await? {
+            let stands = Descent::new(&Known::read(gateway, row).await?.facts(fleet)).finish();
+            detail.push_str(&format!(" {session}: {}", stands.summary));
+        }
+    }
+    if sessions.len() > SEATS_MAX {
+        detail.push_str(&format!(" GET /api/conversations/{id}/participants lists all {}.", sessions.len()));
+    }
+    Ok(Refused::new(Code::SessionNotFound, detail))
+}
+
 pub async fn why(
     State(gateway): State<Gateway>,
     caller: Caller,
     PathId(id): PathId<SessionId>,
 ) -> Answer<Json<WhyBody>> {
-    let first = row(&gateway, &caller.namespace, id).await?;
     let (shards, workers) = tokio::try_join!(gateway.leases.shards(), gateway.leases.workers(WORKER_AGE_MS))?;
     let has_executor = workers.iter().any(|worker| worker.runs_operations());
     let fleet = Fleet { shards, has_executor, now_ms: gateway.clock.now_ms() };
+    let key = SessionKey::new(caller.namespace.clone(), id);
+    let Some(first) = gateway.sessions.session(&key).await? else {
+        return Err(not_there(&gateway, &fleet, &key).await?);
+    };
     let mut descent = Descent::new(&Known::read(&gateway, first).await?.facts(&fleet));
     while let Some(id) = descent.below() {
         let key = SessionKey::new(caller.namespace.clone(), id);

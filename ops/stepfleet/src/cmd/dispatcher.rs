@@ -34,7 +34,7 @@ impl Dispatcher {
         // The port first: it is what goes wrong.
         let listener = process::bind(config.listen).await?;
         let address = listener.local_addr().context("the listening address")?;
-        let part = Part { roles: Roles::GATEWAY, allow_private: false, listener: Some(listener) };
+        let part = Part::new(Roles::GATEWAY, false, Some(listener));
         process::run(&config, part, |_| {
             let url = format!("http://{}", process::reachable(address));
             tracing::info!(%url, database = %config.database, history = %config.history, "dispatcher ready");

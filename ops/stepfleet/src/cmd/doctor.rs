@@ -3,6 +3,7 @@
 mod broker;
 mod database;
 mod fleet;
+mod gateway;
 mod report;
 
 use std::path::Path;
@@ -27,7 +28,11 @@ const FSYNC_SAMPLES: usize = 50;
 /// Findings printed in full.
 const BROKEN_SHOWN_MAX: usize = 20;
 
-/// Checks an installation.
+/// How to say where an installation is.
+const NAME_THEM: &str = "name the directory of an embedded fleet with --data-dir, or the services of another one with \
+                         STEPFLEET_DATABASE_URL, STEPFLEET_AMQP_URL and STEPFLEET_HISTORY_URI";
+
+/// Checks an installation: the directory or the services that the settings name, and the gateway at --url.
 #[derive(Debug, Args)]
 pub struct Doctor {
     /// Read every session's whole history and prove that it has no gap and no duplicate
@@ -38,33 +43,20 @@ pub struct Doctor {
 impl Doctor {
     /// # Errors
     /// Something is not well. The report is printed all the same: whatever is down, the rest is looked at.
-    pub async fn run(self, config: &Config, out: Output) -> Result<()> {
+    pub async fn run(self, config: &Config, url: Option<&str>, out: Output) -> Result<()> {
         let mut report = Report::default();
-        let is_shared = config.database.is_shared();
-        let is_held = machine(config, &mut report);
-        let store = open_existing_store(config).await;
-        let mut shards = config.shards;
-        match &store {
-            Ok(store) => {
-                // Of a shared database, its rows alone tell who serves it.
-                let is_served = is_shared || is_held;
-                database::look(store, is_served, &mut report).await;
-                if is_served {
-                    fleet::look(store, is_shared, &mut report).await;
-                }
-                shards = store.leases.shard_count().await.ok();
+        report.add("program", true, format!("stepfleet {}", env!("CARGO_PKG_VERSION")));
+        let is_elsewhere = url.is_some() && is_nothing_named(config);
+        if let Some(url) = url {
+            gateway::look(url, is_elsewhere, &mut report).await;
+        }
+        if is_elsewhere {
+            report.push(Check::warning("services", format!("only the gateway was asked; {NAME_THEM}")));
+            if self.verify_history {
+                prove(None, None, &mut report).await;
             }
-            Err(error) => report.add("database", false, format!("{error:#}")),
-        }
-        if let Some(url) = &config.amqp {
-            broker::look(url, shards, &mut report).await;
-        }
-        let archive = archive(config, &mut report).await;
-        if self.verify_history {
-            prove(store.as_ref().ok(), archive.as_ref(), &mut report).await;
-        }
-        if let Ok(store) = &store {
-            store.close().await;
+        } else {
+            self.look(config, &mut report).await;
         }
         report.finish();
         out.show(&report, Report::table)?;
@@ -73,11 +65,45 @@ impl Doctor {
         }
         Ok(())
     }
+
+    /// The directory and the services that the settings name.
+    async fn look(&self, config: &Config, report: &mut Report) {
+        let is_shared = config.database.is_shared();
+        let is_held = machine(config, report);
+        let store = open_existing_store(config).await;
+        let mut shards = config.shards;
+        match &store {
+            Ok(store) => {
+                // Of a shared database, its rows alone tell who serves it.
+                let is_served = is_shared || is_held;
+                database::look(store, is_served, report).await;
+                if is_served {
+                    fleet::look(store, is_shared, report).await;
+                }
+                shards = store.leases.shard_count().await.ok();
+            }
+            Err(error) => report.add("database", false, format!("{error:#}")),
+        }
+        if let Some(url) = &config.amqp {
+            broker::look(url, shards, report).await;
+        }
+        let archive = archive(config, report).await;
+        if self.verify_history {
+            prove(store.as_ref().ok(), archive.as_ref(), report).await;
+        }
+        if let Ok(store) = &store {
+            store.close().await;
+        }
+    }
+}
+
+/// Whether the settings lead to nothing that could be looked at.
+fn is_nothing_named(config: &Config) -> bool {
+    !config.database.is_shared() && config.amqp.is_none() && !config.data_dir.is_dir()
 }
 
 /// Who holds the directory, and how its disk does. Returns whether anybody holds it.
 fn machine(config: &Config, report: &mut Report) -> bool {
-    report.add("program", true, format!("stepfleet {}", env!("CARGO_PKG_VERSION")));
     if let Database::Sqlite(_) = &config.database {
         return directory(config, report);
     }
@@ -89,11 +115,7 @@ fn machine(config: &Config, report: &mut Report) -> bool {
 
 fn directory(config: &Config, report: &mut Report) -> bool {
     if !config.data_dir.is_dir() {
-        let detail = format!(
-            "there is no {}; name the directory of an embedded fleet with --data-dir, or the services of another one \
-             with STEPFLEET_DATABASE_URL, STEPFLEET_AMQP_URL and STEPFLEET_HISTORY_URI",
-            config.data_dir.display()
-        );
+        let detail = format!("there is no {}; {NAME_THEM}", config.data_dir.display());
         report.add("data directory", false, detail);
         return false;
     }

@@ -21,7 +21,7 @@ pub async fn run(config: &Config, part: Part, ready: impl FnOnce(&Fleet) -> Resu
     if let Ok(filter) = telemetry::parse_filter(&config.log) {
         telemetry::start(filter);
     }
-    trace::start("stepfleet").map_err(anyhow::Error::msg)?;
+    part.trace()?;
     let metrics = Metrics::install().context("the metrics recorder")?;
     let stop = CancellationToken::new();
     signals::watch(stop.clone()).context("the signal handlers")?;

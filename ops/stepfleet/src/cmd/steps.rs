@@ -71,9 +71,15 @@ impl Steps {
             client.get::<SessionDetail>(&format!("/api/sessions/{session}"), &[]).await?;
         }
         out.show_page(&page, page.next_cursor.as_deref(), |page| {
-            let mut rows = table(&["iteration", "step", "next", "status", "ms", "text", "guidance", "error"]);
+            // Only steps of conversations have one.
+            let has_turns = page.items.iter().any(|step| step.turn_id.is_some());
+            let mut columns = vec!["iteration", "step", "next", "status", "ms", "text", "guidance", "error"];
+            if has_turns {
+                columns.insert(1, "turn");
+            }
+            let mut rows = table(&columns);
             for step in &page.items {
-                rows.add_row([
+                let mut row = vec![
                     step.iteration.to_string(),
                     step.step_token.to_string(),
                     step.next_step_token.to_string(),
@@ -82,7 +88,11 @@ impl Steps {
                     cell(&or_dash(step.text.as_ref())),
                     cell(&or_dash(step.guidance.as_ref().map(|json| json.as_str()))),
                     cell(&or_dash(step.error.as_ref())),
-                ]);
+                ];
+                if has_turns {
+                    row.insert(1, or_dash(step.turn_id.as_ref()));
+                }
+                rows.add_row(row);
             }
             rows
         })

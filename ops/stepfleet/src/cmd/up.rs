@@ -8,7 +8,7 @@ use clap::Args;
 use host::config::Config;
 use host::datadir::DataDir;
 use host::metrics::Metrics;
-use host::{signals, telemetry, trace};
+use host::{signals, telemetry};
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
@@ -60,7 +60,6 @@ impl Up {
         if let Ok(filter) = telemetry::parse_filter(&config.log) {
             telemetry::start(filter);
         }
-        trace::start("stepfleet").map_err(anyhow::Error::msg)?;
         let metrics = Metrics::install().context("the metrics recorder")?;
         let stop = CancellationToken::new();
         signals::watch(stop.clone()).context("the signal handlers")?;
@@ -68,7 +67,8 @@ impl Up {
         let dir = DataDir::lock(&config.data_dir)?;
         let listener = process::bind(config.listen).await?;
         let address = listener.local_addr().context("the listening address")?;
-        let part = Part { roles: Roles::ALL, allow_private: true, listener: Some(listener) };
+        let part = Part::new(Roles::ALL, true, Some(listener));
+        part.trace()?;
         let mut fleet = Fleet::start(&config, part, metrics, &stop).await?;
         let token = tokens::of_data_dir(fleet.tokens(), dir.path()).await?;
         let base = format!("http://{}", process::reachable(address));

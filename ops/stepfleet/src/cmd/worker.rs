@@ -54,7 +54,7 @@ impl Worker {
             Some(address) => Some(process::bind(address).await?),
             None => None,
         };
-        let part = Part { roles, allow_private: false, listener };
+        let part = Part::new(roles, false, listener);
         process::run(&config, part, |fleet| {
             let worker = fleet.worker().to_string();
             tracing::info!(%worker, roles = roles.names().join(","), database = %config.database, "worker ready");

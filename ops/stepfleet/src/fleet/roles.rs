@@ -42,6 +42,12 @@ impl Roles {
         let all = [(self.runner, "runner"), (self.executor, "executor"), (self.archivist, "archivist")];
         all.into_iter().filter(|(has, _)| *has).map(|(_, name)| name.to_owned()).collect()
     }
+
+    /// All that the process does, the gateway included.
+    pub fn all_names(self) -> Vec<String> {
+        let gateway = self.gateway.then(|| "gateway".to_owned());
+        gateway.into_iter().chain(self.names()).collect()
+    }
 }
 
 #[cfg(test)]
@@ -52,6 +58,9 @@ mod tests {
     fn roles_are_named_and_unknown_ones_refused() {
         let roles = Roles::of_worker(&["archivist".into(), "runner".into()]).unwrap();
         assert_eq!(roles.names(), ["runner", "archivist"]);
+        assert_eq!(roles.all_names(), roles.names());
+        assert_eq!(Roles::GATEWAY.all_names(), ["gateway"]);
+        assert_eq!(Roles::ALL.all_names(), ["gateway", "runner", "executor", "archivist"]);
         assert!(Roles::of_worker(&["gateway".into()]).unwrap_err().to_string().contains("no role"));
         assert!(Roles::of_worker(&[]).is_err());
     }

@@ -64,6 +64,13 @@ async fn what_cannot_be_done_is_refused_with_the_reason_and_the_remedy() {
     for (args, parts) in cases {
         refused(&fleet, args, parts).await;
     }
+    // What to do is said once.
+    let remedies: &[(&[&str], &str)] =
+        &[(&["pause", "over"], "another"), (&["create", "echo", "--session", "deaf"], "another session_id")];
+    for (args, remedy) in remedies {
+        let (_, _, err) = fleet.cli(args).await;
+        assert_eq!(err.to_lowercase().matches(remedy).count(), 1, "{args:?}: {err}");
+    }
     // Nothing came of any of it.
     let list = fleet.get("/api/sessions").await;
     assert_eq!(list["items"].as_array().map(Vec::len), Some(2), "{list}");

@@ -54,4 +54,11 @@ async fn each_step_of_a_conversation_names_its_turn() {
     let second = ended(&fleet, &say(&fleet, "c-steps", "hello").await).await;
     let steps = fleet.wait_steps(session, 10).await;
     assert!(steps[6..].iter().all(|step| step["turn_id"] == second["turn_id"]), "{steps:?}");
+    // As an operator reads them.
+    let (ok, table, err) = fleet.cli(&["steps", session]).await;
+    assert!(ok, "{table}{err}");
+    for (turn, steps) in [(&first, 6), (&second, 4)] {
+        let id = turn["turn_id"].as_str().expect("an id");
+        assert_eq!(table.lines().filter(|line| line.contains(&format!(" {id} "))).count(), steps, "{table}");
+    }
 }

@@ -19,6 +19,9 @@ pub struct Span {
     pub action: String,
     /// The process that sent it.
     pub pid: u64,
+    /// Its name among the processes of the fleet, and what it does.
+    pub instance: String,
+    pub roles: String,
 }
 
 pub struct Collector {
@@ -82,8 +85,9 @@ fn collect(connection: TcpStream, kept: &Mutex<Vec<Span>>) {
 fn spans_of(request: &[u8]) -> Vec<Span> {
     let mut spans = Vec::new();
     for sent in parts(request, 1) {
-        let resource = parts(sent, 1).flat_map(|resource| parts(resource, 1));
-        let pid = attribute(resource, "process.pid").map_or(0, |value| number(value, 3));
+        let of_process = |name| attribute(parts(sent, 1).flat_map(|resource| parts(resource, 1)), name);
+        let pid = of_process("process.pid").map_or(0, |value| number(value, 3));
+        let told = |name| of_process(name).map_or_else(String::new, |value| text(value, 1));
         for span in parts(sent, 2).flat_map(|scope| parts(scope, 2)) {
             let short = |field| u64::try_from(id(span, field)).expect("eight bytes");
             let action =
@@ -97,6 +101,8 @@ fn spans_of(request: &[u8]) -> Vec<Span> {
                 ended: number(span, 8),
                 action,
                 pid,
+                instance: told("service.instance.id"),
+                roles: told("stepfleet.roles"),
             });
         }
     }

@@ -3,7 +3,7 @@
 //! results, and records of providers' calls (SPEC C-PRV-08). Those are most of a log, and SQL lets go of their
 //! bodies after a while: such a record is *light*.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use schemas::conversation::{LogKind, LogRecord, LogRow, Message};
 use schemas::id::{AgentId, ConversationId, Namespace, SessionId, TurnId};
@@ -160,6 +160,20 @@ pub fn cut(rows: &mut Vec<LogRow>, bytes: usize) {
 /// The offsets of the light ones.
 pub fn light(rows: &[LogRow]) -> Vec<u64> {
     rows.iter().filter(|row| light_bytes(&row.record).is_some()).map(|row| row.offset).collect()
+}
+
+/// The first and the last offset of the light ones, if turns of theirs called tools: other replies are told by their
+/// messages, and need no body.
+pub fn light_calls(rows: &[LogRow]) -> Option<(u64, u64)> {
+    let light = || rows.iter().filter(|row| light_bytes(&row.record).is_some());
+    let turns: HashSet<&TurnId> = light().filter_map(|row| row.record.turn_id.as_ref()).collect();
+    let is_result = |row: &LogRow| matches!(row.record.kind, LogKind::ToolResult | LogKind::AsyncResult);
+    let is_of_these = |row: &LogRow| row.record.turn_id.as_ref().is_some_and(|turn| turns.contains(turn));
+    if !rows.iter().any(|row| is_result(row) && is_of_these(row)) {
+        return None;
+    }
+    let offsets = || light().map(|row| row.offset);
+    Some((offsets().min()?, offsets().max()?))
 }
 
 /// Leaves out all of [`HEAVY`] kinds up to the newest light one: replies and results are told together, or not.

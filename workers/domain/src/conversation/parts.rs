@@ -47,7 +47,7 @@ pub fn texts(object: &Object<'_>, name: &str, max: usize, bytes: usize, problems
     for (path, item) in list(object, name, max, problems) {
         match item.as_str() {
             None => problems.add(path, format!("must be a string, not {}", kind_of(item))),
-            Some(text) if text.trim().is_empty() => problems.add(path, "must not be blank"),
+            Some(text) if text.trim().is_empty() => problems.add(path, "must not be blank; leave it out instead"),
             Some(text) if text.len() > bytes => {
                 problems.add(path, format!("is {} bytes long; at most {bytes} are allowed", text.len()));
             }
@@ -131,7 +131,7 @@ pub fn said(object: &Object<'_>, problems: &mut Problems) -> Said {
 fn text(object: &Object<'_>, problems: &mut Problems) -> Option<String> {
     let text = object.string("text", problems)?;
     if text.trim().is_empty() {
-        problems.add(object.path("text"), "must not be blank");
+        problems.add(object.path("text"), "must not be blank; send text, or content with parts");
         return None;
     }
     if text.len() > TEXT_BYTES_MAX {

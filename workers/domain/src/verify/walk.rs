@@ -88,7 +88,7 @@ pub async fn verify_session(
     // In this order each read is of the same time as the one before, or newer. Row and snapshot are
     // two reads: the row is read first, so the snapshot is never the older one by right.
     let row = sessions.session(&row.key).await?.unwrap_or_else(|| row.clone());
-    let snapshot = snapshot(journal, archive, &row.key).await?;
+    let snapshot = snapshot(journal, archive, &row).await?;
     let mut checker = Checker::new(row.key.clone(), snapshot);
     let mut tail = Tail::new(journal, row.key.clone());
     let mut archived = Archived::new(archive, row.key.clone());

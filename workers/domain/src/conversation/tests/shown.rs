@@ -120,6 +120,28 @@ fn the_archive_keeps_messages_and_moves_with_their_results() {
 }
 
 #[test]
+fn only_light_turns_that_called_tools_need_their_bodies() {
+    let light = |offset, kind, turn: &str| {
+        let mut row = row(offset, kind, json!(100));
+        row.record.turn_id = Some(TurnId::parse(turn).unwrap());
+        row
+    };
+    let whole = |offset, kind| row(offset, kind, json!({"text": "x"}));
+    let (reply, result, late) = (LogKind::Move, LogKind::ToolResult, LogKind::AsyncResult);
+    assert_eq!(kept::light_calls(&[whole(9, result), whole(8, reply)]), None, "nothing is light");
+    assert_eq!(kept::light_calls(&[light(9, reply, "t2"), light(8, reply, "t1")]), None, "their messages tell of them");
+    assert_eq!(kept::light_calls(&[whole(9, result), light(8, reply, "t2")]), None, "a result of another turn");
+    // From the first to the last light one, whichever comes first; one result is enough.
+    let mut rows =
+        vec![light(9, reply, "t2"), whole(8, LogKind::Message), light(7, result, "t1"), light(6, reply, "t1")];
+    assert_eq!(kept::light_calls(&rows), Some((6, 9)));
+    rows.reverse();
+    assert_eq!(kept::light_calls(&rows), Some((6, 9)));
+    // The result may be whole still.
+    assert_eq!(kept::light_calls(&[whole(9, late), light(3, reply, "t1")]), Some((3, 3)));
+}
+
+#[test]
 fn light_records_are_as_long_as_they_were_and_get_their_own_bodies_back() {
     let whole = log();
     let bytes = |row: &LogRow| row.record.body.as_str().len();
