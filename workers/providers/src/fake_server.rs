@@ -1,6 +1,7 @@
 //! A tiny HTTP server for tests: answers each connection with the next reply, the last one for
 //! ever, and keeps the requests.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -31,6 +32,7 @@ pub struct FakeServer {
     /// `http://127.0.0.1:<port>`.
     pub url: String,
     got: Arc<Mutex<Vec<Got>>>,
+    connections: Arc<AtomicUsize>,
 }
 
 impl FakeServer {
@@ -56,7 +58,44 @@ impl FakeServer {
                 }
             }
         });
-        Self { url, got }
+        Self { url, got, connections: Arc::default() }
+    }
+
+    /// One that keeps connections, and answers every request with these pieces. The end of the transfer comes a
+    /// moment after the last of them.
+    pub async fn keeping(pieces: Vec<String>) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let url = format!("http://{}", listener.local_addr().expect("bound"));
+        let (got, connections) = (Arc::<Mutex<Vec<Got>>>::default(), Arc::<AtomicUsize>::default());
+        let (keep, count) = (Arc::clone(&got), Arc::clone(&connections));
+        let pieces: Vec<(u64, String)> = pieces.into_iter().map(|piece| (0, piece)).collect();
+        tokio::spawn(async move {
+            while let Ok((mut stream, _)) = listener.accept().await {
+                count.fetch_add(1, Ordering::Relaxed);
+                let (keep, pieces) = (Arc::clone(&keep), pieces.clone());
+                tokio::spawn(async move {
+                    loop {
+                        let request = read(&mut stream).await;
+                        if request.body.is_empty() {
+                            return;
+                        }
+                        keep.lock().expect("unpoisoned").push(request);
+                        let head =
+                            "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n";
+                        let _ = stream.write_all(head.as_bytes()).await;
+                        write_pieces(&mut stream, pieces.clone()).await;
+                        tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+                        let _ = stream.write_all(b"0\r\n\r\n").await;
+                    }
+                });
+            }
+        });
+        Self { url, got, connections }
+    }
+
+    /// How many connections were made to one that keeps them.
+    pub fn connections(&self) -> usize {
+        self.connections.load(Ordering::Relaxed)
     }
 
     pub fn requests(&self) -> Vec<Got> {
@@ -103,12 +142,16 @@ async fn write_stream(stream: &mut TcpStream, pieces: Vec<(u64, String)>, orderl
                 transfer-encoding: chunked\r\nconnection: close\r\n\r\n";
     // As above: a client that has gone is the test's business.
     let _ = stream.write_all(head.as_bytes()).await;
-    for (wait_ms, piece) in pieces {
-        tokio::time::sleep(std::time::Duration::from_millis(wait_ms)).await;
-        let _ = stream.write_all(format!("{:x}\r\n{piece}\r\n", piece.len()).as_bytes()).await;
-    }
+    write_pieces(stream, pieces).await;
     if orderly {
         let _ = stream.write_all(b"0\r\n\r\n").await;
     }
     let _ = stream.shutdown().await;
+}
+
+async fn write_pieces(stream: &mut TcpStream, pieces: Vec<(u64, String)>) {
+    for (wait_ms, piece) in pieces {
+        tokio::time::sleep(std::time::Duration::from_millis(wait_ms)).await;
+        let _ = stream.write_all(format!("{:x}\r\n{piece}\r\n", piece.len()).as_bytes()).await;
+    }
 }

@@ -1,9 +1,10 @@
 //! How each process is started, and the files that the run needs.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::{Mutex, PoisonError};
 
 use anyhow::{Context, Result};
 use rand::Rng;
@@ -101,12 +102,15 @@ pub fn clock_library() -> Option<PathBuf> {
     (year >= i64::from(chrono::Datelike::year(&chrono::Utc::now())) + 9).then_some(library)
 }
 
-/// A port that was free a moment ago, so that a process can come back under its address.
+/// A port that was free a moment ago, so that a process can come back under its address. Each is given once.
 pub fn free_port() -> Result<u16> {
+    static GIVEN: Mutex<BTreeSet<u16>> = Mutex::new(BTreeSet::new());
+    let mut given = GIVEN.lock().unwrap_or_else(PoisonError::into_inner);
     let mut dice = rand::rng();
     // Below those that the kernel hands out to outgoing connections.
     let tries = std::iter::repeat_with(|| dice.random_range(20_000..32_000)).take(200);
-    let port = tries.into_iter().find(|port| TcpListener::bind(("127.0.0.1", *port)).is_ok());
+    let is_free = |port: &u16| TcpListener::bind(("127.0.0.1", *port)).is_ok();
+    let port = tries.into_iter().find(|port| is_free(port) && given.insert(*port));
     port.context("no free TCP port between 20000 and 32000")
 }
 

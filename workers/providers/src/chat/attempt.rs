@@ -114,5 +114,8 @@ async fn read_stream(
             read?;
         }
     }
+    if reply.is_complete() {
+        body::drain(bytes);
+    }
     reply.finish()
 }

@@ -421,3 +421,17 @@ async fn the_key_is_in_no_error_and_no_record() {
         assert!(server.requests()[0].head.contains("x-api-key: sk-hidden"), "it was sent all the same");
     }
 }
+
+/// Two calls, one after the other: the second one need not wait for a connection.
+#[tokio::test]
+async fn a_stream_that_was_read_leaves_its_connection_to_the_next() {
+    let server = FakeServer::keeping(events(&["Hi"])).await;
+    let target = target(Vendor::Anthropic, &server);
+    let net = Net::new(true).expect("a client");
+    for _ in 0..2 {
+        let outcome = chat(&net, &target, &call(), Some(&Listener::new())).await;
+        assert!(outcome.result.is_ok(), "{:?}", outcome.result);
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    assert_eq!((server.requests().len(), server.connections()), (2, 1));
+}

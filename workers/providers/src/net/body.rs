@@ -10,6 +10,10 @@ use reqwest::Response;
 use super::classify;
 use crate::call::{CallError, Class};
 
+/// How long, and how much, is read behind an end mark.
+const DRAIN: Duration = Duration::from_secs(5);
+const DRAIN_BYTES_MAX: usize = 64 << 10;
+
 /// A body, cut at `max`: the second value says whether something was left out.
 ///
 /// # Errors
@@ -56,6 +60,22 @@ where
         return Err(CallError::new(Class::Cut, what));
     };
     piece.transpose().map_err(|error| as_cut(classify(error, place)))
+}
+
+/// Reads what follows the end mark of a stream, which is the end of its transfer and little else: a connection that is
+/// left before it cannot be used again, and the next call would wait for another one.
+pub fn drain<S>(mut stream: S)
+where
+    S: Stream<Item = reqwest::Result<Bytes>> + Unpin + Send + 'static,
+{
+    tokio::spawn(tokio::time::timeout(DRAIN, async move {
+        let mut left = DRAIN_BYTES_MAX;
+        while let Some(Ok(piece)) = stream.next().await
+            && left > piece.len()
+        {
+            left -= piece.len();
+        }
+    }));
 }
 
 /// Past the head of an answer, a broken connection is a broken answer.

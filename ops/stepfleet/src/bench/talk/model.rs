@@ -87,29 +87,38 @@ impl Model {
     }
 }
 
-/// Answers one request and closes: a fleet that has to connect for each call is not measured as better
-/// than it is.
+/// Answers one request after the other, and keeps the connection, as servers of models do.
 async fn serve(stream: TcpStream, desk: &Desk) -> Result<()> {
     stream.set_nodelay(true)?;
     let mut stream = BufReader::new(stream);
-    let Some(body) = request(&mut stream).await? else { return Ok(()) };
+    while let Some(body) = request(&mut stream).await? {
+        answer(&mut stream, &body, desk).await?;
+    }
+    Ok(())
+}
+
+async fn answer(stream: &mut BufReader<TcpStream>, body: &[u8], desk: &Desk) -> Result<()> {
     let came = Instant::now();
-    let asked: Value = serde_json::from_slice(&body).context("the request")?;
+    let asked: Value = serde_json::from_slice(body).context("the request")?;
     let looks = wants_tool(&asked);
-    let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n";
+    let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n";
     stream.write_all(head.as_bytes()).await?;
     if looks {
-        stream.write_all(chunk(&desk.tool_call(), "null").as_bytes()).await?;
+        send(stream, &chunk(&desk.tool_call(), "null"), "").await?;
     } else {
-        desk.tell(&mut stream).await?;
+        desk.tell(stream).await?;
     }
     let usage = r#"data: {"id":"b","object":"chat.completion.chunk","choices":[],"usage":{"prompt_tokens":1,"completion_tokens":1,"total_tokens":2}}"#;
     let finish = chunk("{}", if looks { r#""tool_calls""# } else { r#""stop""# });
     // Noted before the end is sent: who has the answer finds the call here.
     desk.calls.lock().await.push(Call { came, answered: Instant::now() });
-    stream.write_all(format!("{finish}{usage}\n\ndata: [DONE]\n\n").as_bytes()).await?;
-    stream.shutdown().await?;
-    Ok(())
+    send(stream, &format!("{finish}{usage}\n\ndata: [DONE]\n\n"), "0\r\n\r\n").await
+}
+
+/// One chunk of the transfer (RFC 9112, 7.1) and what follows it.
+async fn send(stream: &mut BufReader<TcpStream>, text: &str, after: &str) -> Result<()> {
+    let written = format!("{:x}\r\n{text}\r\n{after}", text.len());
+    Ok(stream.write_all(written.as_bytes()).await?)
 }
 
 /// The body of a request; `None` if the connection ends before one has come.
@@ -151,7 +160,7 @@ impl Desk {
                 tokio::time::sleep_until(next).await;
             }
             let delta = format!(r#"{{"content":"{} "}}"#, self.since.elapsed().as_micros());
-            stream.write_all(chunk(&delta, "null").as_bytes()).await?;
+            send(stream, &chunk(&delta, "null"), "").await?;
         }
         Ok(())
     }
