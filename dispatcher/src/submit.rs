@@ -233,10 +233,10 @@ fn unknown(new: &NewAction) -> Answer<()> {
     Err(named(code, with_remedy(code, &detail)))
 }
 
-/// The same for an action that the gateway itself makes of a request: it may say what no client may.
-pub async fn check_own(gateway: &Gateway, new: &NewAction) -> Answer<()> {
-    let Some(row) = target(gateway, new).await? else { return Ok(()) };
-    match objection_to_own(gateway, &row, new).await? {
+/// The same for an action that the gateway itself makes of a request: it may say what no client may. `row`: that of
+/// its session.
+pub async fn check_own(gateway: &Gateway, row: &SessionRow, new: &NewAction) -> Answer<()> {
+    match objection_to_own(gateway, row, new).await? {
         Some((code, detail)) => Err(named(code, detail)),
         None => Ok(()),
     }
@@ -370,7 +370,8 @@ async fn object_to_guidance(gateway: &Gateway, row: &SessionRow, new: &NewAction
     Ok(Some((Code::TooManyRequests, detail)))
 }
 
-async fn target(gateway: &Gateway, new: &NewAction) -> Answer<Option<SessionRow>> {
+/// The row of the session that an action is for, if it is there.
+pub async fn target(gateway: &Gateway, new: &NewAction) -> Answer<Option<SessionRow>> {
     let row = match (&new.session_id, &new.agent_id) {
         (Some(session), _) => {
             gateway.sessions.session(&SessionKey::new(new.namespace.clone(), session.clone())).await?

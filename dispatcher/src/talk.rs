@@ -13,7 +13,7 @@ use schemas::action::{ActionType, Lane};
 use schemas::conversation::{Busy, Message, Participant, PostAnswer, TurnStatus};
 use schemas::id::{ConversationId, MessageId, SessionKey};
 use schemas::problem::{Code, Problem};
-use schemas::session::SessionStatus;
+use schemas::session::{SessionRow, SessionStatus};
 use schemas::telemetry::metric;
 use serde_json::Value;
 use tokio::time::Instant;
@@ -53,14 +53,15 @@ pub async fn post(
     if open.is_err() && !is_repeat(gateway, &post, &fresh).await? {
         open?;
     }
-    let mut standing = Vec::new();
     let chosen = chosen(gateway, &post, &participants).await;
     // Whoever a repeat was for may have left by now; what was taken is taken.
     let is_nobody = chosen.as_ref().is_err_and(|refused| refused.0.code == Code::InvalidRequest);
     let chosen = if is_nobody && is_repeat(gateway, &post, &fresh).await? { Vec::new() } else { chosen? };
+    let (mut standing, mut rows) = (Vec::with_capacity(chosen.len()), Vec::with_capacity(chosen.len()));
     for one in chosen {
-        let how = stands(gateway, &post, &one).await?;
+        let (how, row) = stands(gateway, &post, &one).await?;
         standing.push((one, how));
+        rows.extend(row);
     }
     let mut decided = deliver::deliver(&post, standing.clone());
     // A repeat of what was taken is no new message: how its agents stand by now does not matter.
@@ -70,8 +71,9 @@ pub async fn post(
     }
     let deliveries = decided?;
     for delivery in &deliveries {
-        if let Some(action) = &delivery.action {
-            submit::check_own(gateway, action).await?;
+        let Some(action) = &delivery.action else { continue };
+        if let Some(row) = rows.iter().find(|row| action.session_id.as_ref() == Some(&row.key.session_id)) {
+            submit::check_own(gateway, row, action).await?;
         }
     }
     write(gateway, post, deliveries).await
@@ -104,19 +106,20 @@ async fn is_repeat(gateway: &Gateway, post: &NewPost, fresh: &MessageId) -> Answ
     Ok(found.is_some_and(|row| row.record.body.to_value() == post.record.body.to_value()))
 }
 
-/// How the session of an agent stands: alive, at work, and what it takes.
-async fn stands(gateway: &Gateway, post: &NewPost, to: &Addressee) -> Answer<Standing> {
+/// How the session of an agent stands: alive, at work, and what it takes; and its row.
+async fn stands(gateway: &Gateway, post: &NewPost, to: &Addressee) -> Answer<(Standing, Option<SessionRow>)> {
     let key = SessionKey::new(post.namespace.clone(), to.session_id.clone());
     let session = async { Ok(gateway.sessions.session(&key).await?) };
     let (row, is_busy) = tokio::try_join!(session, is_busy(gateway, post, &key))?;
-    let Some(row) = row else { return Ok(Standing::default()) };
+    let Some(row) = row else { return Ok((Standing::default(), None)) };
     let config = row.spec.config.to_value();
-    Ok(Standing {
+    let standing = Standing {
         status: Some(row.head.status),
         takes_input: moniker::find(&row.spec.moniker).is_none_or(|moniker| moniker.takes_input()),
         is_busy,
         when_busy: config["busy"].as_str().and_then(Busy::parse),
-    })
+    };
+    Ok((standing, Some(row)))
 }
 
 /// An input waits that will be a turn, or one is active. In this order: an input that is taken in between has

@@ -176,6 +176,8 @@ pub async fn cancel_turn(
         return Err(Refused::new(Code::TurnNotFound, format!("{id} is a turn of another conversation.")));
     }
     let action = cancellation::action(&caller.namespace, &turn, &caller.name)?;
-    submit::check_own(gateway, &action).await?;
+    if let Some(row) = submit::target(gateway, &action).await? {
+        submit::check_own(gateway, &row, &action).await?;
+    }
     submit::accept(gateway, action, begun, "").await
 }
