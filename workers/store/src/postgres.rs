@@ -63,6 +63,7 @@ struct Inner {
     talking: Arc<writer::Writer>,
     /// Of memories; likewise.
     remembering: Arc<writer::Writer>,
+    seen: memories::Seen,
     accepts: Queue<accept::Call>,
     commits: [Queue<commit::Call>; COMMIT_WRITERS],
     lookups: Queue<lookup::Call>,

@@ -2,6 +2,7 @@
 
 mod find;
 mod kept;
+mod seen;
 mod sql;
 mod write;
 
@@ -18,6 +19,7 @@ use super::rows::clean;
 use crate::remembering::{list, search, unembedded, whole_memory};
 #[cfg(test)]
 pub(super) use kept::SQL as KEPT_SQL;
+pub(super) use seen::Seen;
 #[cfg(test)]
 pub(super) use sql::SQL;
 
@@ -38,7 +40,10 @@ impl Memories for PostgresStore {
     }
 
     async fn search(&self, owner: &MemoryOwner, query: &MemoryQuery) -> Result<MemoryHits, Failure> {
-        search(self, owner, query).await
+        match seen::search(self, owner, query).await? {
+            Some(hits) => Ok(hits),
+            None => search(self, owner, query).await,
+        }
     }
 
     async fn list(&self, owner: &MemoryOwner, query: &MemoryListQuery) -> Result<MemoryPage, Failure> {

@@ -14,7 +14,7 @@ use super::link::Link;
 use super::pool::Pool;
 use super::rows::now;
 use super::writer::Writer;
-use super::{Inner, PostgresStore, accept, commit, lookup, scan};
+use super::{Inner, PostgresStore, accept, commit, lookup, memories, scan};
 use crate::batch::Queue;
 use crate::migrate::Migrations;
 use crate::open::{OpenError, OpenOptions};
@@ -115,6 +115,7 @@ impl PostgresStore {
             defining,
             talking,
             remembering,
+            seen: memories::Seen::default(),
         })))
     }
 }

@@ -14,6 +14,7 @@ use crate::open::{OpenError, OpenOptions};
 
 mod batches;
 mod collisions;
+mod memories;
 mod openings;
 mod outages;
 mod room;

@@ -49,6 +49,13 @@ pub(super) const PUT_BLOB: &str = concat!(
 );
 pub(super) const FORGET_BLOB: &str = "DELETE FROM blobs WHERE namespace = $1 AND blob_id = $2";
 
+/// Changes of writers, and the move to the archive.
+macro_rules! stamp {
+    () => {
+        "2 * revision + is_light::int4"
+    };
+}
+
 macro_rules! whole {
     ($condition:literal) => {
         concat!(
@@ -74,6 +81,21 @@ pub(super) const SCAN: &str = "
     FROM memories
     WHERE namespace = $1 AND agent_id = $2 AND id > $3 AND deleted_at_ms IS NULL AND updated_at_ms > $4
     ORDER BY id LIMIT $5";
+/// Which memories there are. A stamp changes with everything that a search sees.
+pub(super) const STAMPS: &str = concat!(
+    "SELECT id, ",
+    stamp!(),
+    " AS stamp FROM memories WHERE namespace = $1 AND agent_id = $2 AND deleted_at_ms IS NULL LIMIT $3"
+);
+/// As [`SCAN`], of the given memories alone, with their stamps.
+pub(super) const SCAN_SOME: &str = concat!(
+    "SELECT m.id, m.label, m.tier, m.type, m.significance, m.metadata, m.content, m.embedding, m.embedding_model,
+        m.updated_at_ms, ",
+    stamp!(),
+    " AS stamp FROM unnest($3::text[]) AS given (id)
+    JOIN memories AS m
+        ON m.namespace = $1 AND m.agent_id = $2 AND m.id = given.id AND m.deleted_at_ms IS NULL"
+);
 pub(super) const SOME: &str = concat!(
     "SELECT ",
     memory_columns!(),
@@ -115,6 +137,8 @@ pub(in super::super) const SQL: &[(&str, &str)] = &[
     ("memories::unembedded", UNEMBEDDED),
     ("memories::floor", FLOOR),
     ("memories::scan", SCAN),
+    ("memories::stamps", STAMPS),
+    ("memories::scan_some", SCAN_SOME),
     ("memories::some", SOME),
     ("memories::recent", RECENT),
     ("memories::recent_of_tier", RECENT_OF_TIER),
