@@ -234,12 +234,13 @@ fn unknown(new: &NewAction) -> Answer<()> {
 }
 
 /// The same for an action that the gateway itself makes of a request: it may say what no client may. `row`: that of
-/// its session.
-pub async fn check_own(gateway: &Gateway, row: &SessionRow, new: &NewAction) -> Answer<()> {
-    match objection_to_own(gateway, row, new).await? {
-        Some((code, detail)) => Err(named(code, detail)),
-        None => Ok(()),
-    }
+/// its session. `is_fresh`: its ids were made just now, so there is no turn of that id.
+pub async fn check_own(gateway: &Gateway, row: &SessionRow, new: &NewAction, is_fresh: bool) -> Answer<()> {
+    let objection = match new.kind {
+        ActionType::Input if is_fresh => object_to_input(row, new),
+        _ => objection_to_own(gateway, row, new).await?,
+    };
+    objection.map_or(Ok(()), |(code, detail)| Err(named(code, detail)))
 }
 
 /// Why an action for the session of `row` is not even offered to the ledger, if it is not.

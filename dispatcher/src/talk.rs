@@ -6,11 +6,10 @@ use domain::conversation::deliver::{self, Delivery, Standing, Taken};
 use domain::conversation::post::{self, NewPost, PostContext};
 use domain::conversation::{change, ids};
 use domain::moniker;
-use domain::ports::{ConversationKey, News, Post, Posted, TurnQuery, Verdict};
+use domain::ports::{ConversationKey, News, Post, Posted, Verdict};
 use domain::read;
 use host::trace;
-use schemas::action::{ActionType, Lane};
-use schemas::conversation::{Busy, Message, Participant, PostAnswer, TurnStatus};
+use schemas::conversation::{Busy, Message, Participant, PostAnswer};
 use schemas::id::{ConversationId, MessageId, SessionKey};
 use schemas::problem::{Code, Problem};
 use schemas::session::{SessionRow, SessionStatus};
@@ -23,9 +22,6 @@ use crate::api::conversations;
 use crate::caller::Caller;
 use crate::gateway::Gateway;
 use crate::submit;
-
-/// Pending actions that are looked at for an input that will be a turn.
-const PENDING_MAX: usize = 64;
 
 /// Takes a message. Durable when it answers.
 pub async fn post(
@@ -73,7 +69,7 @@ pub async fn post(
     for delivery in &deliveries {
         let Some(action) = &delivery.action else { continue };
         if let Some(row) = rows.iter().find(|row| action.session_id.as_ref() == Some(&row.key.session_id)) {
-            submit::check_own(gateway, row, action).await?;
+            submit::check_own(gateway, row, action, post.message.message_id == fresh).await?;
         }
     }
     write(gateway, post, deliveries).await
@@ -109,8 +105,10 @@ async fn is_repeat(gateway: &Gateway, post: &NewPost, fresh: &MessageId) -> Answ
 /// How the session of an agent stands: alive, at work, and what it takes; and its row.
 async fn stands(gateway: &Gateway, post: &NewPost, to: &Addressee) -> Answer<(Standing, Option<SessionRow>)> {
     let key = SessionKey::new(post.namespace.clone(), to.session_id.clone());
-    let session = async { Ok(gateway.sessions.session(&key).await?) };
-    let (row, is_busy) = tokio::try_join!(session, is_busy(gateway, post, &key))?;
+    // This message itself does not count: it may be a repeat.
+    let own = ids::delivery(&post.namespace, &post.conversation_id, &post.message.message_id, &key.session_id);
+    let busy = gateway.conversations.is_at_work(&key, &own);
+    let (row, is_busy) = tokio::try_join!(gateway.sessions.session(&key), busy)?;
     let Some(row) = row else { return Ok((Standing::default(), None)) };
     let config = row.spec.config.to_value();
     let standing = Standing {
@@ -120,26 +118,6 @@ async fn stands(gateway: &Gateway, post: &NewPost, to: &Addressee) -> Answer<(St
         when_busy: config["busy"].as_str().and_then(Busy::parse),
     };
     Ok((standing, Some(row)))
-}
-
-/// An input waits that will be a turn, or one is active. In this order: an input that is taken in between has
-/// become a turn by the second look. This message itself does not count: it may be a repeat.
-async fn is_busy(gateway: &Gateway, post: &NewPost, key: &SessionKey) -> Answer<bool> {
-    let own = ids::delivery(&post.namespace, &post.conversation_id, &post.message.message_id, &key.session_id);
-    let waiting = gateway.ledger.pending(key, Lane::Work, 0, PENDING_MAX).await?;
-    if waiting.actions.iter().any(|action| action.kind == ActionType::Input && action.action_id != own) {
-        return Ok(true);
-    }
-    let active = TurnQuery {
-        namespace: key.namespace.clone(),
-        conversation_id: None,
-        session_id: Some(key.session_id.clone()),
-        status: Some(TurnStatus::Active),
-        after: None,
-        descending: false,
-        limit: 1,
-    };
-    Ok(!gateway.conversations.turns(&active).await?.is_empty())
 }
 
 async fn write(gateway: &Gateway, post: NewPost, deliveries: Vec<Delivery>) -> Answer<PostAnswer> {

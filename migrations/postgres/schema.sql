@@ -274,6 +274,7 @@ TABLE turns WITH (fillfactor=80, autovacuum_vacuum_scale_factor=0.05)
   created_at_ms bigint NOT NULL
   body text NOT NULL
   PRIMARY KEY (namespace, turn_id)
+  CREATE INDEX turns_active ON turns USING btree (namespace, session_id) WHERE ((status = 'active'::text) AND (session_id IS NOT NULL))
   CREATE INDEX turns_newest ON turns USING btree (namespace, created_at_ms, turn_id)
   CREATE INDEX turns_of_conversation ON turns USING btree (namespace, conversation_id, created_at_ms, turn_id)
   CREATE INDEX turns_of_session ON turns USING btree (namespace, session_id, created_at_ms, turn_id)

@@ -358,6 +358,8 @@ CREATE INDEX sessions_wake ON sessions (shard, wake_at_ms, namespace, session_id
 
 CREATE INDEX tags_of_conversation ON conversation_tags (namespace, conversation_id);
 
+CREATE INDEX turns_active ON turns (namespace, session_id) WHERE status = 'active';
+
 CREATE INDEX turns_newest ON turns (namespace, created_at_ms, turn_id);
 
 CREATE INDEX turns_of_conversation ON turns (namespace, conversation_id, created_at_ms, turn_id);

@@ -29,6 +29,7 @@ mod rows;
 mod scan;
 mod sessions;
 mod talk;
+mod time;
 mod tokens;
 mod transcripts;
 mod writer;
@@ -52,7 +53,9 @@ struct Inner {
     /// Fixed when the store was created.
     shards: u16,
     clock: Arc<dyn Clock>,
-    /// Reads, marks and upkeep.
+    /// Reads of one thing or of its neighbours, by an index.
+    by_key: pool::Pool,
+    /// Other reads, marks and upkeep.
     pool: pool::Pool,
     /// Leases have a connection of their own: no slow read may cost a shard.
     leases: pool::Pool,
@@ -76,6 +79,7 @@ struct Inner {
 impl PostgresStore {
     /// Closes all connections. Calls that come later fail as unavailable.
     pub async fn close(&self) {
+        self.0.by_key.close().await;
         self.0.pool.close().await;
         self.0.leases.close().await;
         for writer in &self.0.writers {

@@ -1,10 +1,14 @@
 //! A small disk for the history, that can be filled: a file system in memory, where root may mount
 //! one.
 
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, bail};
+
+/// What an attempt to fill it leaves free: more each time, because the fleet writes meanwhile.
+const LEFT_KIB: [u64; 5] = [16, 64, 512, 4_096, 16_384];
 
 pub struct Disk {
     dir: PathBuf,
@@ -25,17 +29,17 @@ impl Disk {
     /// # Errors
     /// The room cannot be taken.
     pub fn fill(&self) -> Result<()> {
-        for _ in 0..3 {
+        for left_kib in LEFT_KIB {
             let space = Command::new("df").args(["--output=avail", "-k"]).arg(&self.dir).output()?;
             let text = String::from_utf8_lossy(&space.stdout).into_owned();
             let free: u64 = text.lines().nth(1).and_then(|line| line.trim().parse().ok()).context("the free space")?;
             let have = std::fs::metadata(self.ballast()).map_or(0, |meta| meta.len() / 1_024);
-            if free < 64 {
+            if free <= left_kib {
                 return Ok(());
             }
-            let size = format!("{}K", have + free - 16);
+            let size = format!("{}K", have + free - left_kib);
             let status = Command::new("fallocate").args(["-l", &size]).arg(self.ballast()).status()?;
-            // The fleet writes at the same time.
+            // The fleet writes at the same time, and soon takes what is left.
             if status.success() {
                 return Ok(());
             }
@@ -46,7 +50,11 @@ impl Disk {
     /// # Errors
     /// The ballast cannot be removed.
     pub fn free(&self) -> Result<()> {
-        std::fs::remove_file(self.ballast()).context("the ballast")
+        match std::fs::remove_file(self.ballast()) {
+            // It was full of history alone.
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
+            removed => removed.context("the ballast"),
+        }
     }
 
     fn ballast(&self) -> PathBuf {

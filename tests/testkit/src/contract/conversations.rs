@@ -5,6 +5,7 @@ mod seats;
 use std::time::Duration;
 
 use domain::ports::{ConversationChange, ConversationQuery, Inserted, LogQuery, Post, Posted, TurnQuery, Verdict};
+use schemas::action::ActionType;
 use schemas::conversation::{
     Conversation, ConversationStatus, LogKind, LogRecord, Participant, Talk, Turn, TurnStatus, Visibility,
 };
@@ -32,6 +33,7 @@ pub async fn suite(make: &impl AsyncFn() -> Ports) {
     logs_are_read_both_ways(&make().await).await;
     pages_of_logs_are_bounded_in_bytes(&make().await).await;
     turns_are_listed(&make().await).await;
+    sessions_are_at_work(&make().await).await;
     nothing_crosses_a_namespace(&make().await).await;
 }
 
@@ -404,6 +406,27 @@ async fn pages_of_logs_are_bounded_in_bytes(ports: &Ports) {
             }
         }
     }
+}
+
+async fn sessions_are_at_work(ports: &Ports) {
+    let owner = worker("w1");
+    for (session, conversation) in [("s1", "c1"), ("s2", "c2"), ("s3", "c3")] {
+        ports.talker(session, conversation).await;
+    }
+    let is_at_work = async |session: &str, besides: &str| {
+        ports.conversations.is_at_work(&key(session), &action_id(besides)).await.expect("an answer")
+    };
+    assert!(!is_at_work("s1", "i1").await && !is_at_work("none", "i1").await);
+    ports.accept(action(ActionType::Interrupt, "g1", Some("s1"), None)).await;
+    assert!(!is_at_work("s1", "i1").await, "guidance is no input");
+    ports.accept(input("i1", "s1")).await;
+    assert!(!is_at_work("s1", "i1").await, "the one that is asked for does not count");
+    assert!(is_at_work("s1", "i2").await && !is_at_work("s2", "i2").await);
+    let completed = Turn { status: TurnStatus::Completed, ..turn("t0", "c2", "s2", 1) };
+    ports.say(&owner, "s2", Talk { turns: vec![completed.clone()], ..Talk::default() }).await;
+    assert!(!is_at_work("s2", "i2").await, "a turn that is over");
+    ports.say(&owner, "s2", Talk { turns: vec![turn("t1", "c2", "s2", 2)], ..Talk::default() }).await;
+    assert!(is_at_work("s2", "i2").await && !is_at_work("s3", "i2").await);
 }
 
 async fn turns_are_listed(ports: &Ports) {

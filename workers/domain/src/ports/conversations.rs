@@ -5,7 +5,7 @@ use schemas::action::NewAction;
 use schemas::conversation::{
     Conversation, ConversationStatus, LogKind, LogRecord, LogRow, Participant, Turn, TurnStatus,
 };
-use schemas::id::{AgentId, ConversationId, Namespace, ParticipantId, SessionId, TurnId, UserId};
+use schemas::id::{ActionId, AgentId, ConversationId, Namespace, ParticipantId, SessionId, SessionKey, TurnId, UserId};
 
 use super::ledger::Verdict;
 use crate::failure::Failure;
@@ -212,6 +212,10 @@ pub trait Conversations: Send + Sync {
     async fn turn(&self, namespace: &Namespace, id: &TurnId) -> Result<Option<Turn>, Failure>;
 
     async fn turns(&self, query: &TurnQuery) -> Result<Vec<Turn>, Failure>;
+
+    /// Whether a turn of the session is active, or an input waits for it that is not `besides`; both as of one moment,
+    /// so that an input that becomes a turn meanwhile is seen as one or the other.
+    async fn is_at_work(&self, key: &SessionKey, besides: &ActionId) -> Result<bool, Failure>;
 
     /// The active turns of these conversations, in no order; of very many, some.
     async fn open_turns(&self, namespace: &Namespace, of: &[ConversationId]) -> Result<Vec<Turn>, Failure>;

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use schemas::conversation::{Conversation, LogRecord, LogRow, Participant, Turn};
-use schemas::id::{ConversationId, Namespace, ParticipantId, TurnId};
+use schemas::id::{ActionId, ConversationId, Namespace, ParticipantId, SessionKey, TurnId};
 
 use crate::conversation::kept::{LogPlace, cut, fill, light};
 use crate::failure::Failure;
@@ -149,6 +149,10 @@ impl Conversations for ArchivedConversations {
 
     async fn turns(&self, query: &TurnQuery) -> Result<Vec<Turn>, Failure> {
         self.sql.turns(query).await
+    }
+
+    async fn is_at_work(&self, key: &SessionKey, besides: &ActionId) -> Result<bool, Failure> {
+        self.sql.is_at_work(key, besides).await
     }
 
     async fn open_turns(&self, namespace: &Namespace, of: &[ConversationId]) -> Result<Vec<Turn>, Failure> {

@@ -57,14 +57,14 @@ pub async fn run(config: &CodeConfig, runner: &dyn ActionRunner, call: &ActionCa
         ActionFailure::trouble(Trouble::ServerError, format!("there is no folder to run code in: {error}"), false)
     })?;
     let mut group = start(config, folder.path())?;
-    let bridge = Bridge::new(runner, call);
+    let (bridge, program) = (Bridge::new(runner, call), group.child.id());
     let limit = time_of(call.timeout_ms);
     let ended = tokio::select! {
         ended = tokio::time::timeout(limit, outcome(&mut group, &bridge)) => ended.unwrap_or_else(|_| {
             let message = format!("the program did not end within {} ms; do less at a time", limit.as_millis());
             Err(ActionFailure::business(ToolErrorCode::Timeout, message))
         }),
-        () = folder.filled() => {
+        () = folder.filled(program) => {
             let message = format!("the program wrote more than {CODE_FILES_BYTES_MAX} bytes of files; keep less");
             Err(ActionFailure::business(ToolErrorCode::ExecutionFailed, message))
         }

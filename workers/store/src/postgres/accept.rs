@@ -4,7 +4,6 @@
 
 mod columns;
 mod sql;
-mod time;
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -21,6 +20,7 @@ use super::failure::is_duplicate;
 use super::pool::Statement;
 use super::rows::{action_row, count, get, id, key, name, opt_id, shard};
 use super::talk;
+use super::time::Time;
 use super::writer::{Trouble, Unit, Writer, begin, commit};
 pub(super) use crate::accepting::Call;
 use crate::accepting::{Wanted, seen};
@@ -28,14 +28,13 @@ use crate::batch::Running;
 use crate::judge::{Aside, Book, Known};
 #[cfg(test)]
 pub(super) use sql::SQL;
-use time::Time;
 
 /// Runs a batch of calls as one transaction.
 pub(super) fn runner(
     writer: Arc<Writer>,
     shards: u16,
+    time: Arc<Time>,
 ) -> impl Fn(Arc<[Call]>, Range<usize>) -> Running<Vec<Verdict>> + Send + Sync + 'static {
-    let time = Arc::new(Time::default());
     move |calls, range| {
         let (writer, time) = (writer.clone(), time.clone());
         Box::pin(async move {

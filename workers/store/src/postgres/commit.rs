@@ -2,6 +2,7 @@
 //! many sessions.
 
 mod columns;
+mod speak;
 mod sql;
 
 use std::collections::HashMap;
@@ -21,6 +22,7 @@ use sqlx::postgres::PgRow;
 use super::accept::{accept, lock_sessions};
 use super::rows::{count, get, id, shard};
 use super::talk;
+use super::time::Time;
 use super::writer::{Trouble, Unit, Writer, begin, commit};
 use super::{COMMIT_WRITERS, PostgresStore};
 use crate::accepting::{Wanted, refused_calls, under_way};
@@ -29,6 +31,7 @@ pub(super) use crate::committing::Call;
 use crate::committing::{Prepared, prepare};
 use crate::judge::Aside;
 use crate::talking::{Forum, Place, Words};
+use speak::Speech;
 #[cfg(test)]
 pub(super) use sql::SQL;
 
@@ -72,12 +75,14 @@ fn merge(total: usize, parts: Vec<Part>) -> Result<Vec<CommitResult>, Failure> {
 pub(super) fn runner(
     writer: Arc<Writer>,
     shards: u16,
+    time: Arc<Time>,
 ) -> impl Fn(Arc<[Call]>, Range<usize>) -> Running<Vec<CommitResult>> + Send + Sync + 'static {
     move |calls, range| {
-        let writer = writer.clone();
+        let (writer, time) = (writer.clone(), time.clone());
         Box::pin(async move {
             let calls = &calls[range];
-            let batch = Batch { shards, commits: calls.iter().flat_map(|call| &call.commits).collect() };
+            let commits = calls.iter().flat_map(|call| &call.commits).collect();
+            let batch = Batch { shards, commits, time: &time };
             let mut results = writer.run(&batch).await?.into_iter();
             Ok(calls.iter().map(|call| results.by_ref().take(call.commits.len()).collect()).collect())
         })
@@ -87,24 +92,25 @@ pub(super) fn runner(
 struct Batch<'b> {
     shards: u16,
     commits: Vec<&'b Prepared>,
+    time: &'b Time,
 }
 
 #[async_trait]
 impl Unit<Vec<CommitResult>> for Batch<'_> {
     async fn run(&self, connection: &mut PgConnection) -> Result<Vec<CommitResult>, Trouble> {
-        let query = columns::bind(sqlx::query(sql::COMMIT), &self.commits);
-        let is_plain = |commit: &Commit| commit.follow_ups.is_empty() && commit.talk.is_empty();
-        if self.commits.iter().all(|one| is_plain(&one.commit)) {
-            let rows = query.fetch_all(connection).await.map_err(Trouble::Committing)?;
-            return Ok(self.results(&rows)?);
+        if let Some(results) = self.at_once(connection).await? {
+            return Ok(results);
         }
         begin(connection).await?;
         let forums = self.lock(connection).await?;
+        let query = columns::bind(sqlx::query(sql::COMMIT), &self.commits);
         let mut results = self.results(&query.fetch_all(&mut *connection).await?)?;
         // Before the outbox: what it sends may be about what was just said.
         let done = results.iter().zip(&self.commits).filter(|(result, _)| matches!(result, CommitResult::Done { .. }));
         let done: Vec<&Commit> = done.map(|(_, one)| &one.commit).collect();
-        talk::write_words(connection, &done, forums).await?;
+        if let Some(now_ms) = talk::write_words(connection, &done, forums).await? {
+            self.time.told(now_ms);
+        }
         self.follow_up(connection, &mut results).await?;
         commit(connection).await?;
         Ok(results)
@@ -112,6 +118,24 @@ impl Unit<Vec<CommitResult>> for Batch<'_> {
 }
 
 impl Batch<'_> {
+    /// In one statement, which is a transaction by itself. `None`: it takes several, and nothing has happened.
+    async fn at_once(&self, connection: &mut PgConnection) -> Result<Option<Vec<CommitResult>>, Trouble> {
+        let is_plain = |commit: &Commit| commit.follow_ups.is_empty() && commit.talk.is_empty();
+        let query = if self.commits.iter().all(|one| is_plain(&one.commit)) {
+            columns::bind(sqlx::query(sql::COMMIT), &self.commits)
+        } else {
+            let Some(speech) = Speech::of(&self.commits, self.time.now_ms()) else { return Ok(None) };
+            speech.bind(columns::bind(sqlx::query(sql::SPEAK), &self.commits))
+        };
+        let rows = query.fetch_all(connection).await.map_err(Trouble::Committing)?;
+        for row in &rows {
+            if get::<Option<i64>>(row, "place")? == Some(sql::HOMELESS) {
+                return Ok(None);
+            }
+        }
+        Ok(Some(self.results(&rows)?))
+    }
+
     /// What became of each commit, with its place in the journal.
     fn results(&self, rows: &[PgRow]) -> Result<Vec<CommitResult>, Failure> {
         let mut results = vec![CommitResult::Fenced; self.commits.len()];

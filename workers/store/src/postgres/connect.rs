@@ -1,5 +1,5 @@
 //! How connections are made: limits on everything that could wait for ever, and one plan for each
-//! statement of a writer.
+//! statement that finds its rows by key.
 
 use std::str::FromStr;
 use std::time::Duration;
@@ -26,9 +26,10 @@ const BOUNDS: [(&str, &str); 7] = [
     ("tcp_user_timeout", "20s"),
 ];
 
-/// A writer's statements touch rows by key alone, however many there are: one plan serves all, and
-/// no statistics (or their absence) may turn it into a scan. A batch stays in memory.
-const WRITER: [(&str, &str); 5] = [
+/// A writer's statements touch rows by key alone, however many there are, as most reads of one thing do: one plan
+/// serves all, and no statistics (or their absence) may turn it into a scan. To plan such a statement each time takes
+/// several times as long as to run it. A batch stays in memory.
+const BY_KEY: [(&str, &str); 5] = [
     ("plan_cache_mode", "force_generic_plan"),
     ("enable_seqscan", "off"),
     ("enable_bitmapscan", "off"),
@@ -40,7 +41,7 @@ const WRITER: [(&str, &str); 5] = [
 /// way to compress them would cost more than all else that a commit does.
 const LZ4: [(&str, &str); 1] = [("default_toast_compression", "lz4")];
 
-/// A reader's statements hold conditions that apply or not: each is planned for what is asked.
+/// The other statements of readers hold conditions that apply or not: each is planned for what is asked.
 const READER: [(&str, &str); 2] = [("plan_cache_mode", "force_custom_plan"), ("jit", "off")];
 
 /// Where to connect, and as whom.
@@ -67,13 +68,18 @@ impl Address {
         }
     }
 
+    /// For statements that find their rows by an index, whatever is asked.
+    pub(super) fn for_reading_by_key(&self) -> PgConnectOptions {
+        self.0.clone().options(BOUNDS).options(BY_KEY)
+    }
+
     pub(super) fn for_reading(&self) -> PgConnectOptions {
         self.0.clone().options(BOUNDS).options(READER)
     }
 
     /// `has_lz4`: whether the server can compress large values that way.
     pub(super) fn for_writing(&self, has_lz4: bool) -> PgConnectOptions {
-        let options = self.0.clone().options(BOUNDS).options(WRITER);
+        let options = self.0.clone().options(BOUNDS).options(BY_KEY);
         if has_lz4 { options.options(LZ4) } else { options }
     }
 

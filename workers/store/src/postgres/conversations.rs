@@ -11,13 +11,13 @@ use domain::ports::{
     TurnQuery,
 };
 use domain::spending::Spent;
-use schemas::conversation::{Conversation, LogKind, LogRecord, LogRow, Participant, Turn};
-use schemas::id::{ConversationId, Namespace, ParticipantId, TurnId};
+use schemas::conversation::{Conversation, LogKind, LogRecord, LogRow, Participant, Turn, TurnStatus};
+use schemas::id::{ActionId, ConversationId, Namespace, ParticipantId, SessionKey, TurnId};
 use schemas::limits::{OPEN_TURNS_MAX, PARTICIPANTS_MAX, SPENT_OF_SHARD_MAX};
 
 use super::PostgresStore;
 use super::pool::Statement;
-use super::rows::clean;
+use super::rows::{clean, get};
 use crate::columns::look::look as read_look;
 use crate::columns::talk::{conversation, log_row, participant, placed_turn, spent, turn};
 #[cfg(test)]
@@ -37,7 +37,7 @@ impl Conversations for PostgresStore {
 
     async fn conversation(&self, namespace: &Namespace, id: &ConversationId) -> Result<Option<Conversation>, Failure> {
         let query = at(sql::ONE, namespace, id);
-        self.0.pool.fetch_optional(query).await?.as_ref().map(conversation).transpose()
+        self.0.by_key.fetch_optional(query).await?.as_ref().map(conversation).transpose()
     }
 
     async fn list(&self, query: &ConversationQuery) -> Result<Vec<Conversation>, Failure> {
@@ -68,7 +68,7 @@ impl Conversations for PostgresStore {
 
     async fn participants(&self, namespace: &Namespace, id: &ConversationId) -> Result<Vec<Participant>, Failure> {
         let query = at(sql::PARTICIPANTS, namespace, id).bind(PARTICIPANTS_MAX as i64);
-        self.0.pool.fetch_all(query).await?.iter().map(participant).collect()
+        self.0.by_key.fetch_all(query).await?.iter().map(participant).collect()
     }
 
     async fn join(
@@ -95,8 +95,7 @@ impl Conversations for PostgresStore {
 
     async fn log(&self, query: &LogQuery) -> Result<Vec<LogRow>, Failure> {
         let kinds: Vec<&str> = query.kinds.iter().map(|kind| kind.as_str()).collect();
-        let statements = if query.kinds == [LogKind::Summary] { sql::LOG_OF_SUMMARIES } else { sql::LOG };
-        let statement = at(statements[usize::from(query.descending)], &query.namespace, &query.conversation_id)
+        let statement = at(log_statement(query), &query.namespace, &query.conversation_id)
             .bind(whole(query.after))
             .bind(query.before.map_or(i64::MAX, whole))
             .bind(query.since_ms)
@@ -104,11 +103,11 @@ impl Conversations for PostgresStore {
             .bind(query.turn_id.as_ref().map(|id| id.as_str()))
             .bind(query.limit as i64)
             .bind(whole(query.bytes as u64));
-        self.0.pool.fetch_all(statement).await?.iter().map(log_row).collect()
+        self.0.by_key.fetch_all(statement).await?.iter().map(log_row).collect()
     }
 
     async fn look(&self, query: &LookQuery) -> Result<Option<Look>, Failure> {
-        read_look(&self.0.pool.fetch_all(look::statement(query)).await?)
+        read_look(&self.0.by_key.fetch_all(look::statement(query)).await?)
     }
 
     async fn record(
@@ -118,18 +117,26 @@ impl Conversations for PostgresStore {
         id: &str,
     ) -> Result<Option<LogRow>, Failure> {
         let query = at(sql::RECORD, namespace, conversation).bind(clean(id).into_owned());
-        self.0.pool.fetch_optional(query).await?.as_ref().map(log_row).transpose()
+        self.0.by_key.fetch_optional(query).await?.as_ref().map(log_row).transpose()
     }
 
     async fn turn(&self, namespace: &Namespace, id: &TurnId) -> Result<Option<Turn>, Failure> {
         let query = sqlx::query(sql::TURN).bind(namespace.as_str()).bind(id.as_str());
-        self.0.pool.fetch_optional(query).await?.as_ref().map(turn).transpose()
+        self.0.by_key.fetch_optional(query).await?.as_ref().map(turn).transpose()
     }
 
     async fn open_turns(&self, namespace: &Namespace, of: &[ConversationId]) -> Result<Vec<Turn>, Failure> {
         let ids: Vec<&str> = of.iter().map(|id| id.as_str()).collect();
         let query = sqlx::query(sql::OPEN_TURNS).bind(namespace.as_str()).bind(ids).bind(OPEN_TURNS_MAX as i64);
-        self.0.pool.fetch_all(query).await?.iter().map(turn).collect()
+        self.0.by_key.fetch_all(query).await?.iter().map(turn).collect()
+    }
+
+    async fn is_at_work(&self, key: &SessionKey, besides: &ActionId) -> Result<bool, Failure> {
+        let query = sqlx::query(sql::IS_AT_WORK)
+            .bind(key.namespace.as_str())
+            .bind(key.session_id.as_str())
+            .bind(besides.as_str());
+        get(&self.0.by_key.fetch_one(query).await?, "is_at_work")
     }
 
     async fn active_turns(&self, after: Option<&TurnPlace>, limit: usize) -> Result<Vec<(TurnPlace, Turn)>, Failure> {
@@ -144,14 +151,14 @@ impl Conversations for PostgresStore {
 
     async fn spent(&self, namespace: &Namespace) -> Result<Spent, Failure> {
         let query = sqlx::query(sql::SPENT).bind(namespace.as_str()).bind(whole(SPENT_OF_SHARD_MAX));
-        let row = self.0.pool.fetch_optional(query).await?;
+        let row = self.0.by_key.fetch_optional(query).await?;
         row.as_ref().map_or(Ok(Spent::default()), spent)
     }
 
     async fn turns(&self, query: &TurnQuery) -> Result<Vec<Turn>, Failure> {
         let first = if query.descending { (i64::MAX, "") } else { (i64::MIN, "") };
         let (at, id) = query.after.as_ref().map_or(first, |(at, id)| (*at, id.as_str()));
-        let statement = sqlx::query(sql::TURNS[usize::from(query.descending)])
+        let statement = sqlx::query(turns_statement(query))
             .bind(query.namespace.as_str())
             .bind(at)
             .bind(id)
@@ -159,7 +166,7 @@ impl Conversations for PostgresStore {
             .bind(query.session_id.as_ref().map(|id| id.as_str()))
             .bind(query.status.map(|status| status.as_str()))
             .bind(query.limit as i64);
-        self.0.pool.fetch_all(statement).await?.iter().map(turn).collect()
+        self.0.by_key.fetch_all(statement).await?.iter().map(turn).collect()
     }
 }
 
@@ -176,6 +183,30 @@ fn list_statement(query: &ConversationQuery) -> &'static str {
     } else {
         sql::LIST
     }
+}
+
+/// Named by its index: one plan serves all that is asked of it.
+fn log_statement(query: &LogQuery) -> &'static str {
+    let statements = if query.turn_id.is_some() {
+        sql::LOG_OF_TURN
+    } else if query.kinds == [LogKind::Summary] {
+        sql::LOG_OF_SUMMARIES
+    } else {
+        sql::LOG
+    };
+    statements[usize::from(query.descending)]
+}
+
+/// Likewise.
+fn turns_statement(query: &TurnQuery) -> &'static str {
+    let is_active = query.status == Some(TurnStatus::Active);
+    let statements = match (&query.session_id, &query.conversation_id) {
+        (Some(_), _) => sql::TURNS_OF_SESSION,
+        (None, None) => sql::TURNS,
+        (None, Some(_)) if is_active => sql::TURNS_OPEN,
+        (None, Some(_)) => sql::TURNS_OF_CONVERSATION,
+    };
+    statements[usize::from(query.descending)]
 }
 
 /// Callers say "no bound" with the largest value.

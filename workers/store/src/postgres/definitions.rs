@@ -27,7 +27,7 @@ impl Definitions for PostgresStore {
 
     async fn definition(&self, namespace: &Namespace, key: &DefinitionKey) -> Result<Option<DefinitionRow>, Failure> {
         let query = sqlx::query(sql::NEWEST).bind(namespace.as_str()).bind(key.0.as_str()).bind(key.1.as_str());
-        self.0.pool.fetch_optional(query).await?.as_ref().map(definition).transpose()
+        self.0.by_key.fetch_optional(query).await?.as_ref().map(definition).transpose()
     }
 
     async fn definition_at(
@@ -39,7 +39,7 @@ impl Definitions for PostgresStore {
         let Ok(version) = i64::try_from(version) else { return Ok(None) };
         let query =
             sqlx::query(sql::AT).bind(namespace.as_str()).bind(key.0.as_str()).bind(key.1.as_str()).bind(version);
-        self.0.pool.fetch_optional(query).await?.as_ref().map(definition).transpose()
+        self.0.by_key.fetch_optional(query).await?.as_ref().map(definition).transpose()
     }
 
     async fn known(&self, namespace: &Namespace, keys: &[DefinitionKey]) -> Result<Vec<DefinitionHead>, Failure> {

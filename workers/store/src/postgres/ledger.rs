@@ -14,7 +14,8 @@ use crate::action_row::ActionRow;
 const ACTION: &str = concat!(
     "SELECT ",
     action_columns!(),
-    " FROM actions AS a LEFT JOIN sessions AS s ON s.namespace = a.namespace AND s.session_id = a.session_id
+    " FROM actions AS a LEFT JOIN LATERAL (
+        SELECT * FROM sessions AS k WHERE k.namespace = a.namespace AND k.session_id = a.session_id OFFSET 0) AS s ON true
     WHERE a.namespace = $1 AND a.action_id = $2"
 );
 /// Counter and rows in one statement, and so of one moment. A lane without rows gives one row
@@ -30,9 +31,10 @@ const PENDING: &str = concat!(
     WHERE s.namespace = $1 AND s.session_id = $2 ORDER BY a.session_seq"
 );
 const PENDING_COUNT: &str = "
-    SELECT count(*) AS pending FROM sessions AS s JOIN actions AS a
-        ON a.processed_at_ms IS NULL AND a.shard = s.shard AND a.namespace = s.namespace
-        AND a.session_id = s.session_id
+    SELECT count(*) AS pending FROM sessions AS s CROSS JOIN LATERAL (
+        SELECT 1 FROM actions AS p
+        WHERE p.processed_at_ms IS NULL AND p.shard = s.shard AND p.namespace = s.namespace
+            AND p.session_id = s.session_id OFFSET 0) AS a
     WHERE s.namespace = $1 AND s.session_id = $2";
 /// In the order of the ids, as commits settle: two of them never wait for each other.
 const MARK_PUBLISHED: &str = concat!(
@@ -128,7 +130,7 @@ impl Ledger for PostgresStore {
 
     async fn action(&self, namespace: &Namespace, id: &ActionId) -> Result<Option<ActionView>, Failure> {
         let query = sqlx::query(ACTION).bind(namespace.as_str()).bind(id.as_str());
-        let row = self.0.pool.fetch_optional(query).await?;
+        let row = self.0.by_key.fetch_optional(query).await?;
         row.map(|row| action_row(&row).map(ActionRow::into_view)).transpose()
     }
 
@@ -139,7 +141,7 @@ impl Ledger for PostgresStore {
             .bind(lane.as_str())
             .bind(after as i64)
             .bind(limit as i64);
-        let rows = self.0.pool.fetch_all(query).await?;
+        let rows = self.0.by_key.fetch_all(query).await?;
         let last_seq = rows.first().map_or(Ok(0), |row| count(row, "last_seq"))?;
         let mut actions = Vec::with_capacity(rows.len());
         for row in &rows {
@@ -152,7 +154,7 @@ impl Ledger for PostgresStore {
 
     async fn pending_count(&self, key: &SessionKey) -> Result<u64, Failure> {
         let query = sqlx::query(PENDING_COUNT).bind(key.namespace.as_str()).bind(key.session_id.as_str());
-        count(&self.0.pool.fetch_one(query).await?, "pending")
+        count(&self.0.by_key.fetch_one(query).await?, "pending")
     }
 
     async fn sessions_with_pending(
@@ -171,7 +173,7 @@ impl Ledger for PostgresStore {
         }
         let (namespaces, ids): (Vec<&str>, Vec<&str>) =
             actions.iter().map(|(namespace, id)| (namespace.as_str(), id.as_str())).unzip();
-        self.0.pool.execute(|| sqlx::query(MARK_PUBLISHED).bind(&namespaces).bind(&ids)).await.map(drop)
+        self.0.by_key.execute(|| sqlx::query(MARK_PUBLISHED).bind(&namespaces).bind(&ids)).await.map(drop)
     }
 
     async fn unpublished(&self, older_than_ms: u64, limit: usize) -> Result<Vec<Action>, Failure> {

@@ -13,6 +13,7 @@ use super::failure::{code, is_lost, is_untrusted};
 use super::link::Link;
 use super::pool::Pool;
 use super::rows::now;
+use super::time::Time;
 use super::writer::Writer;
 use super::{Inner, PostgresStore, accept, commit, lookup, memories, scan};
 use crate::batch::Queue;
@@ -39,6 +40,7 @@ pub(crate) const MIGRATIONS: Migrations = Migrations(&[
     (10, "lost_starts", include_str!("../../../../migrations/postgres/0010_lost_starts.sql")),
     (11, "agent_deadlines", include_str!("../../../../migrations/postgres/0011_agent_deadlines.sql")),
     (12, "light_records", include_str!("../../../../migrations/postgres/0012_light_records.sql")),
+    (13, "active_turns", include_str!("../../../../migrations/postgres/0013_active_turns.sql")),
 ]);
 
 const SELECT_VERSION: &str = "
@@ -97,13 +99,17 @@ impl PostgresStore {
         let (accepting, looking_up, scanning) = (writer(), writer(), writer());
         let (defining, talking, remembering) = (writer(), writer(), writer());
         let committing = array::from_fn(|_| writer());
+        let time = Arc::new(Time::default());
         Ok(Self(Arc::new(Inner {
             shards,
             clock: options.clock,
+            by_key: Pool::new(address.for_reading_by_key(), POOL_MAX, link.clone()),
             pool: Pool::new(address.for_reading(), POOL_MAX, link.clone()),
             leases: Pool::lasting(address.for_reading(), link.clone()),
-            accepts: Queue::start(accept::runner(accepting.clone(), shards)),
-            commits: committing.each_ref().map(|writer| Queue::start(commit::runner(writer.clone(), shards))),
+            accepts: Queue::start(accept::runner(accepting.clone(), shards, time.clone())),
+            commits: committing
+                .each_ref()
+                .map(|writer| Queue::start(commit::runner(writer.clone(), shards, time.clone()))),
             lookups: Queue::start(lookup::runner(looking_up.clone())),
             pending: Queue::start(scan::runner(scanning.clone())),
             due: Queue::start(scan::runner(scanning.clone())),

@@ -143,7 +143,7 @@ impl Operations for PostgresStore {
             let claim = sqlx::query(CLAIM).bind(&pool).bind(&claimant).bind(span(ms));
             claim.bind(limit as i64).bind(is_attempt)
         };
-        self.0.pool.write(query).await?.iter().map(operation).collect()
+        self.0.by_key.write(query).await?.iter().map(operation).collect()
     }
 
     async fn release(&self, pool: &str) -> Result<u64, Failure> {
@@ -190,11 +190,11 @@ impl Operations for PostgresStore {
     ) -> Result<bool, Failure> {
         let claimant = clean(claimant).into_owned();
         let query = || at(EXTEND, namespace, id).bind(span(hold_ms)).bind(&claimant);
-        Ok(self.0.pool.execute(query).await? > 0)
+        Ok(self.0.by_key.execute(query).await? > 0)
     }
 
     async fn operation(&self, namespace: &Namespace, id: &OperationId) -> Result<Option<OperationRow>, Failure> {
-        self.0.pool.fetch_optional(at(ONE, namespace, id)).await?.as_ref().map(operation).transpose()
+        self.0.by_key.fetch_optional(at(ONE, namespace, id)).await?.as_ref().map(operation).transpose()
     }
 
     async fn operations(&self, query: &OperationQuery) -> Result<Vec<OperationRow>, Failure> {

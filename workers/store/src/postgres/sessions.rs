@@ -148,7 +148,7 @@ impl Sessions for PostgresStore {
                 .bind(key.session_id.as_str())
                 .bind(i64::try_from(next_offset).unwrap_or(i64::MAX))
         };
-        Ok(self.0.pool.execute(query).await? > 0)
+        Ok(self.0.by_key.execute(query).await? > 0)
     }
 
     async fn count_by_status(&self) -> Result<Vec<(SessionStatus, u64)>, Failure> {
@@ -167,7 +167,7 @@ fn walked(row: &PgRow) -> Result<(SessionKey, Head), Failure> {
 
 impl PostgresStore {
     async fn one(&self, sql: &'static str, namespace: &Namespace, id: &str) -> Result<Option<SessionRow>, Failure> {
-        let row = self.0.pool.fetch_optional(sqlx::query(sql).bind(namespace.as_str()).bind(id)).await?;
+        let row = self.0.by_key.fetch_optional(sqlx::query(sql).bind(namespace.as_str()).bind(id)).await?;
         row.as_ref().map(session_row).transpose()
     }
 }

@@ -1,7 +1,7 @@
 //! Adding to conversations within a transaction: logs, turns, operations, and who takes part.
 //! Conversations are locked after sessions, and operations after conversations.
 
-mod columns;
+pub(super) mod columns;
 mod sql;
 
 use std::collections::{HashMap, HashSet};
@@ -21,25 +21,28 @@ use crate::judge::Work;
 use crate::talking::{Additions, Forum, Joined, Place, Said, Words, announced, announcement};
 #[cfg(test)]
 pub(super) use sql::SQL;
+pub(super) use sql::{add_spent, keep_turn, operation_columns, take_state};
 
 pub(super) type Works = HashMap<(Namespace, OperationId), Work>;
 
-/// Writes what commits say. `forums`: all that they speak in, locked.
+/// Writes what commits say, and answers with the database's time if it was asked for. `forums`: all that they speak in,
+/// locked.
 pub(super) async fn write_words(
     connection: &mut PgConnection,
     commits: &[&Commit],
     mut forums: HashMap<Place, Forum>,
-) -> Result<(), Trouble> {
+) -> Result<Option<i64>, Trouble> {
     let words = Words::of(commits);
     if words.is_empty() {
-        return Ok(());
+        return Ok(None);
     }
     let homeless = words.speakers.iter().filter(|(place, _)| !forums.contains_key(*place));
     let homeless: Vec<&SessionKey> = homeless.map(|(_, (key, _))| *key).collect();
     let specs = specs(connection, &homeless).await?;
     let (known, now_ms) = known_records(connection, &words.said).await?;
     let additions = words.open(&mut forums, &specs, now_ms);
-    write(connection, now_ms, &words.into_additions(forums, &known, additions, now_ms)).await
+    write(connection, now_ms, &words.into_additions(forums, &known, additions, now_ms)).await?;
+    Ok(Some(now_ms))
 }
 
 /// The database's time.
@@ -174,7 +177,7 @@ async fn write_openings<'a>(
 
 async fn write_operations(connection: &mut PgConnection, additions: &Additions<'_>) -> Result<(), Trouble> {
     if !additions.operations.is_empty() {
-        columns::operations(sqlx::query(sql::PUT_OPERATIONS), additions).execute(&mut *connection).await?;
+        columns::operations(sqlx::query(sql::PUT_OPERATIONS), &additions.operations).execute(&mut *connection).await?;
     }
     if !additions.ended.is_empty() {
         columns::ended(sqlx::query(sql::END_OPERATIONS), additions).execute(connection).await?;

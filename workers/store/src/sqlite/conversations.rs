@@ -13,7 +13,7 @@ use domain::ports::{
 use domain::spending::Spent;
 use futures::TryStreamExt;
 use schemas::conversation::{Conversation, LogKind, LogRecord, LogRow, Participant, Turn, TurnStatus};
-use schemas::id::{ConversationId, Namespace, ParticipantId, TurnId};
+use schemas::id::{ActionId, ConversationId, Namespace, ParticipantId, SessionKey, TurnId};
 use schemas::json::Json;
 use schemas::limits::{OPEN_TURNS_MAX, PARTICIPANTS_MAX, SPENT_OF_SHARD_MAX};
 
@@ -169,6 +169,15 @@ impl Conversations for SqliteStore {
         let ids = serde_json::json!(of).to_string();
         let query = sqlx::query(sql::OPEN_TURNS).bind(namespace.as_str()).bind(ids).bind(OPEN_TURNS_MAX as i64);
         query.fetch_all(&mut *self.0.readers.lend().await?).await.map_err(failure)?.iter().map(turn).collect()
+    }
+
+    async fn is_at_work(&self, key: &SessionKey, besides: &ActionId) -> Result<bool, Failure> {
+        let query = sqlx::query(sql::IS_AT_WORK)
+            .bind(key.namespace.as_str())
+            .bind(key.session_id.as_str())
+            .bind(besides.as_str());
+        let row = query.fetch_one(&mut *self.0.readers.lend().await?).await.map_err(failure)?;
+        get(&row, "is_at_work")
     }
 
     async fn active_turns(&self, after: Option<&TurnPlace>, limit: usize) -> Result<Vec<(TurnPlace, Turn)>, Failure> {

@@ -38,7 +38,8 @@ pub(super) struct Start {
     pub notes: Vec<String>,
     /// Record of the newest summary.
     pub summary: Option<String>,
-    pub input_message_id: MessageId,
+    /// The message that started the turn.
+    pub input: Message,
     pub pending: Vec<PendingView>,
 }
 
@@ -56,29 +57,27 @@ pub(super) async fn assemble(
 
 async fn assembled(turn: TurnPlace<'_>, settings: &Json, pending: &[PendingView]) -> Result<Assembly, Outcome> {
     let asked: Asked = settings.to().map_err(|error| failed(Code::Internal, error.to_string()))?;
-    let resolved = persona::resolve(turn.deps, turn.namespace, &turn.talk.agent, &asked.settings).await?;
+    let (resolved, input) = tokio::try_join!(
+        persona::resolve(turn.deps, turn.namespace, &turn.talk.agent, &asked.settings),
+        input(turn.deps, turn.namespace, turn.talk, &asked.input_message_id),
+    )?;
     let workflow = resolved.persona.context_assembly_workflow_id.clone();
     let hooks = hooks::of(workflow.as_ref(), "context_assembly_workflow_id")?;
-    let Asked { notes, summary, input_message_id, .. } = asked;
-    let start = Start { resolved, notes, summary, input_message_id, pending: pending.to_vec() };
+    let Asked { notes, summary, .. } = asked;
+    let start = Start { resolved, notes, summary, input, pending: pending.to_vec() };
     attempts::assemble(hooks, turn, start).await
 }
 
 /// All that the built-in strategy makes a context of.
 pub(super) async fn gather(turn: TurnPlace<'_>, start: Start) -> Result<Gathered, Outcome> {
     let TurnPlace { deps, namespace, talk } = turn;
-    let Start { resolved, notes, summary, input_message_id, pending } = start;
+    let Start { resolved, notes, summary, input, pending } = start;
     let recent_limit = usize::try_from(resolved.persona.recent_turns_limit).unwrap_or(usize::MAX);
-    let remembered = async {
-        let input = input(deps, namespace, talk, &input_message_id).await?;
-        let recalled = memory::recalled(deps, namespace, talk, &input).await?;
-        Ok((input, recalled))
-    };
-    let (turns, active, history, (input, (blocks, found))) = tokio::try_join!(
+    let (turns, active, history, (blocks, found)) = tokio::try_join!(
         turns(deps, namespace, talk, None, recent_limit.saturating_add(1)),
         turns_in_work(deps, namespace, talk),
         history(deps, namespace, talk, recent_limit, summary.as_deref()),
-        remembered,
+        memory::recalled(deps, namespace, talk, &input),
     )?;
     Ok(Gathered {
         turn: talk.turn.clone(),

@@ -43,7 +43,7 @@ pub(super) async fn assemble(hooks: &dyn Hooks, turn: TurnPlace<'_>, start: Star
 
 async fn store_answers(turn: TurnPlace<'_>, start: &Start) -> bool {
     let (namespace, conversation) = (turn.namespace, &turn.talk.conversation);
-    let row = turn.deps.conversations.record(namespace, conversation, start.input_message_id.as_str());
+    let row = turn.deps.conversations.record(namespace, conversation, start.input.message_id.as_str());
     matches!(timeout(ANSWER_MAX, row).await, Ok(Ok(_)))
 }
 

@@ -6,14 +6,14 @@ use domain::chat::{ChatCall, ChatRequest, ModelTarget, Part};
 use domain::converse::{Assembly, Checks, Limits, Seat, Settings};
 use domain::effect::TalkCall;
 use domain::tool::ResolvedTool;
-use schemas::conversation::{LogKind, LogRecord, Talk};
+use schemas::conversation::{LogKind, LogRecord, Message, Talk};
 use schemas::definition::{AgentConstraints, Budgets};
-use schemas::id::{AgentId, ConversationId, Epoch, MessageId, SessionId, TurnId};
+use schemas::id::{AgentId, ConversationId, Epoch, SessionId, TurnId};
 use schemas::json::Json;
 use serde_json::json;
 use testkit::contract::Ports;
 use testkit::contract::build::worker;
-use testkit::contract::words::{create_in, record, turn_id};
+use testkit::contract::words::{create_in, message, record, turn_id};
 use testkit::fake::{LocalLive, MemStore, ScriptedModels, SimClock, WordEmbedder};
 use testkit::unreliable::{Faults, Port, Unreliable};
 use tokio::time::Instant;
@@ -212,7 +212,7 @@ async fn a_context_has_three_attempts_of_thirty_seconds_and_an_outage_of_the_sto
         resolved: resolved.unwrap_or_else(|outcome| panic!("{outcome:?}")),
         notes: Vec::new(),
         summary: None,
-        input_message_id: MessageId::parse("m1").expect("an id"),
+        input: message("m1", "Hello").body.to::<Message>().expect("a message"),
         pending: Vec::new(),
     };
     faults.outage(&[Port::Conversations], Duration::from_secs(70));

@@ -4,13 +4,14 @@ use async_trait::async_trait;
 use domain::conversation::kept::HEAVY;
 use domain::failure::Failure;
 use domain::ports::{
-    ConversationChange, ConversationQuery, Conversations, Inserted, LogQuery, Look, LookQuery, Post, Posted, TurnPlace,
-    TurnQuery,
+    ConversationChange, ConversationQuery, Conversations, Inserted, Ledger, LogQuery, Look, LookQuery, Post, Posted,
+    TurnPlace, TurnQuery,
 };
 use domain::spending::Spent;
 use domain::talk::{apply, is_same, refusal, seats};
+use schemas::action::{Action, ActionType, Lane};
 use schemas::conversation::{Conversation, LogRecord, LogRow, Participant, Turn, TurnStatus, Visibility};
-use schemas::id::{ConversationId, Namespace, ParticipantId, TurnId};
+use schemas::id::{ActionId, ConversationId, Namespace, ParticipantId, SessionKey, TurnId};
 use schemas::json::Json;
 use schemas::limits::{OPEN_TURNS_MAX, PARTICIPANTS_MAX, RECORD_LIGHT_BYTES_MIN};
 
@@ -262,6 +263,15 @@ impl Conversations for MemStore {
         let own = state.turns.iter().filter(|((at, _), _)| at == namespace).map(|(_, turn)| turn);
         let open = own.filter(|turn| turn.status == TurnStatus::Active && of.contains(&turn.conversation_id));
         Ok(open.take(OPEN_TURNS_MAX).cloned().collect())
+    }
+
+    async fn is_at_work(&self, key: &SessionKey, besides: &ActionId) -> Result<bool, Failure> {
+        let waiting = self.pending(key, Lane::Work, 0, usize::MAX).await?;
+        let waits = |action: &Action| action.kind == ActionType::Input && action.action_id != *besides;
+        let state = self.transaction();
+        let own = state.turns.iter().filter(|((namespace, _), _)| *namespace == key.namespace).map(|(_, turn)| turn);
+        let mut own = own.filter(|turn| turn.session_id == key.session_id);
+        Ok(waiting.actions.iter().any(waits) || own.any(|turn| turn.status == TurnStatus::Active))
     }
 
     async fn active_turns(&self, after: Option<&TurnPlace>, limit: usize) -> Result<Vec<(TurnPlace, Turn)>, Failure> {

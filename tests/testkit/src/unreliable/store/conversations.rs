@@ -8,7 +8,7 @@ use domain::ports::{
 };
 use domain::spending::Spent;
 use schemas::conversation::{Conversation, LogRecord, LogRow, Participant, Turn};
-use schemas::id::{ConversationId, Namespace, ParticipantId, TurnId};
+use schemas::id::{ActionId, ConversationId, Namespace, ParticipantId, SessionKey, TurnId};
 
 use crate::unreliable::{Port, Unreliable};
 
@@ -97,6 +97,11 @@ impl<P: Conversations + ?Sized> Conversations for Unreliable<P> {
 
     async fn turns(&self, query: &TurnQuery) -> Result<Vec<Turn>, Failure> {
         self.faults.call(Port::Conversations, "conversations.turns", self.inner.turns(query)).await
+    }
+
+    async fn is_at_work(&self, key: &SessionKey, besides: &ActionId) -> Result<bool, Failure> {
+        let found = self.inner.is_at_work(key, besides);
+        self.faults.call(Port::Conversations, "conversations.is_at_work", found).await
     }
 
     async fn open_turns(&self, namespace: &Namespace, of: &[ConversationId]) -> Result<Vec<Turn>, Failure> {

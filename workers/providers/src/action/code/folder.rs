@@ -41,17 +41,27 @@ impl Folder {
         &self.0
     }
 
-    /// Ends when there is more in it than a program may keep.
-    pub async fn filled(&self) {
+    /// Ends when the program keeps more than it may: in its folder, or in files that it has removed and holds open.
+    pub async fn filled(&self, program: Option<u32>) {
         loop {
             tokio::time::sleep(LOOK).await;
             let path = self.0.clone();
-            let is_filled = tokio::task::spawn_blocking(move || is_filled(path, CODE_FILES_BYTES_MAX)).await;
-            if is_filled.unwrap_or_default() {
+            let is_filled = move || {
+                let removed = program.map_or(0, bytes_removed_of);
+                removed > CODE_FILES_BYTES_MAX || is_filled(path, CODE_FILES_BYTES_MAX - removed)
+            };
+            if tokio::task::spawn_blocking(is_filled).await.unwrap_or_default() {
                 return;
             }
         }
     }
+}
+
+/// What a process keeps of the disk in files that have no name any more. A system without `/proc` does not say.
+fn bytes_removed_of(process: u32) -> u64 {
+    let open = std::fs::read_dir(format!("/proc/{process}/fd")).into_iter().flatten().flatten();
+    let files = open.filter_map(|entry| std::fs::metadata(entry.path()).ok());
+    files.filter(|file| file.is_file() && file.nlink() == 0).map(|file| file.blocks() * BLOCK_BYTES).sum()
 }
 
 /// Whether files below a folder take more than so many bytes of the disk.

@@ -105,7 +105,11 @@ async fn files_have_a_limit_however_they_are_written() {
     let many =
         "for (let n = 0; n < 200_000; n++) { Deno.mkdirSync('d' + n); Deno.writeTextFileSync('d' + n + '/f', ''); }
         await new Promise((go) => setTimeout(go, 10_000));";
-    for program in [large, many] {
+    let removed = "const mib = new Uint8Array(1 << 20), held = [];
+        for (let n = 0; n < 4096; n++) {
+            if (n % 32 === 0) { held.push(Deno.openSync('f', {create: true, write: true})); Deno.removeSync('f'); }
+            held.at(-1).writeSync(mib); await new Promise((go) => setTimeout(go, 2)); }";
+    for program in [large, many, removed] {
         let failed = run(program, 40_000).await.unwrap_err();
         assert_eq!(failed.error.code, ToolErrorCode::ExecutionFailed, "{}", failed.error.message);
         assert!(failed.error.message.contains("bytes of files"), "{}", failed.error.message);

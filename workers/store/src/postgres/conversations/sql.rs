@@ -133,6 +133,7 @@ macro_rules! log {
     };
 }
 pub(super) const LOG: [&str; 2] = [log!("ASC", ""), log!("DESC", "")];
+pub(super) const LOG_OF_TURN: [&str; 2] = [log!("ASC", " AND l.turn_id = $7"), log!("DESC", " AND l.turn_id = $7")];
 /// Asked for nothing but summaries: the planner takes their index.
 pub(super) const LOG_OF_SUMMARIES: [&str; 2] =
     [log!("ASC", " AND l.kind = 'summary'"), log!("DESC", " AND l.kind = 'summary'")];
@@ -143,15 +144,16 @@ pub(super) const RECORD: &str = "
 pub(super) const TURN: &str = "SELECT t.body FROM turns AS t WHERE t.namespace = $1 AND t.turn_id = $2";
 
 macro_rules! turns {
-    ($sign:literal, $order:literal) => {
+    ($condition:literal, $sign:literal, $order:literal) => {
         concat!(
             "SELECT t.body FROM turns AS t WHERE t.namespace = $1 AND (t.created_at_ms, t.turn_id) ",
             $sign,
             " ($2, $3)
                 AND ($4::text IS NULL OR t.conversation_id = $4)
                 AND ($5::text IS NULL OR t.session_id = $5)
-                AND ($6::text IS NULL OR t.status = $6)
-            ORDER BY t.created_at_ms ",
+                AND ($6::text IS NULL OR t.status = $6)",
+            $condition,
+            " ORDER BY t.created_at_ms ",
             $order,
             ", t.turn_id ",
             $order,
@@ -159,7 +161,27 @@ macro_rules! turns {
         )
     };
 }
-pub(super) const TURNS: [&str; 2] = [turns!(">", "ASC"), turns!("<", "DESC")];
+pub(super) const TURNS: [&str; 2] = [turns!("", ">", "ASC"), turns!("", "<", "DESC")];
+pub(super) const TURNS_OF_CONVERSATION: [&str; 2] =
+    [turns!(" AND t.conversation_id = $4", ">", "ASC"), turns!(" AND t.conversation_id = $4", "<", "DESC")];
+pub(super) const TURNS_OF_SESSION: [&str; 2] =
+    [turns!(" AND t.session_id = $5", ">", "ASC"), turns!(" AND t.session_id = $5", "<", "DESC")];
+pub(super) const TURNS_OPEN: [&str; 2] = [
+    turns!(" AND t.conversation_id = $4 AND t.status = 'active'", ">", "ASC"),
+    turns!(" AND t.conversation_id = $4 AND t.status = 'active'", "<", "DESC"),
+];
+
+/// By the indexes of what is pending and of what is active: however long the session has been talking.
+pub(super) const IS_AT_WORK: &str = "
+    SELECT coalesce(
+        (SELECT true FROM sessions AS s CROSS JOIN LATERAL (
+            SELECT 1 FROM actions AS a
+            WHERE a.processed_at_ms IS NULL AND a.shard = s.shard AND a.namespace = s.namespace
+                AND a.session_id = s.session_id AND a.lane = 'work' AND a.type = 'input' AND a.action_id <> $3
+            LIMIT 1) AS w
+            WHERE s.namespace = $1 AND s.session_id = $2),
+        (SELECT true FROM turns AS t WHERE t.namespace = $1 AND t.session_id = $2 AND t.status = 'active' LIMIT 1),
+        false) AS is_at_work";
 
 /// Walks the index of active turns, over all namespaces.
 pub(super) const ACTIVE_TURNS: &str = "
@@ -168,7 +190,8 @@ pub(super) const ACTIVE_TURNS: &str = "
     ORDER BY t.namespace, t.conversation_id, t.created_at_ms, t.turn_id LIMIT $5";
 pub(super) const OPEN_TURNS: &str = "
     SELECT t.body FROM unnest($2::text[]) AS j (conversation_id)
-    JOIN turns AS t ON t.namespace = $1 AND t.conversation_id = j.conversation_id AND t.status = 'active'
+    CROSS JOIN LATERAL (SELECT * FROM turns AS k
+        WHERE k.namespace = $1 AND k.conversation_id = j.conversation_id AND k.status = 'active' OFFSET 0) AS t
     LIMIT $3";
 pub(super) const SPENT: &str = "
     SELECT coalesce(sum(least(tokens, $2::int8)), 0)::int8 AS tokens,
@@ -179,6 +202,7 @@ pub(super) const SPENT: &str = "
 #[cfg(test)]
 pub(in super::super) const SQL: &[(&str, &str)] = &[
     ("conversations::open_turns", OPEN_TURNS),
+    ("conversations::is_at_work", IS_AT_WORK),
     ("conversations::active_turns", ACTIVE_TURNS),
     ("conversations::spent", SPENT),
     ("conversations::look", super::look::LOOK),
@@ -196,10 +220,18 @@ pub(in super::super) const SQL: &[(&str, &str)] = &[
     ("conversations::leave", LEAVE),
     ("conversations::log", LOG[0]),
     ("conversations::log_back", LOG[1]),
+    ("conversations::log_of_turn", LOG_OF_TURN[0]),
+    ("conversations::log_of_turn_back", LOG_OF_TURN[1]),
     ("conversations::log_of_summaries", LOG_OF_SUMMARIES[0]),
     ("conversations::log_of_summaries_back", LOG_OF_SUMMARIES[1]),
     ("conversations::record", RECORD),
     ("conversations::turn", TURN),
     ("conversations::turns", TURNS[0]),
     ("conversations::turns_back", TURNS[1]),
+    ("conversations::turns_of_conversation", TURNS_OF_CONVERSATION[0]),
+    ("conversations::turns_of_conversation_back", TURNS_OF_CONVERSATION[1]),
+    ("conversations::turns_of_session", TURNS_OF_SESSION[0]),
+    ("conversations::turns_of_session_back", TURNS_OF_SESSION[1]),
+    ("conversations::turns_open", TURNS_OPEN[0]),
+    ("conversations::turns_open_back", TURNS_OPEN[1]),
 ];

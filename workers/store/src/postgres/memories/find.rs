@@ -34,7 +34,7 @@ impl Corpus for PostgresStore {
     async fn some(&self, owner: &MemoryOwner, ids: &[&str]) -> Result<Vec<PgRow>, Failure> {
         let ids: Vec<String> = ids.iter().map(|id| (*id).to_owned()).collect();
         let query = sqlx::query(sql::SOME).bind(owner.namespace.to_string()).bind(owner.agent_id.to_string());
-        self.0.pool.fetch_all(query.bind(ids)).await
+        self.0.by_key.fetch_all(query.bind(ids)).await
     }
 
     async fn recent(
@@ -59,6 +59,6 @@ impl Corpus for PostgresStore {
             Some(which) => query.bind(clean(which).into_owned()),
             None => query,
         };
-        self.0.pool.fetch_all(query).await
+        self.0.by_key.fetch_all(query).await
     }
 }

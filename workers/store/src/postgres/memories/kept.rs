@@ -117,7 +117,7 @@ impl MemoryTail for PostgresStore {
 
     async fn is_near(&self, owner: &MemoryOwner, near: usize) -> Result<bool, Failure> {
         let query = sqlx::query(IS_NEAR).bind(owner.namespace.to_string()).bind(owner.agent_id.to_string());
-        let rows = self.0.pool.fetch_all(query.bind(near as i64 + 1)).await?;
+        let rows = self.0.by_key.fetch_all(query.bind(near as i64 + 1)).await?;
         rows.first().map_or(Ok(false), |row| get(row, "is_near"))
     }
 

@@ -83,7 +83,7 @@ pub(super) async fn search(
 /// The stamps of all memories; `None`: there are too many.
 async fn stamps(store: &PostgresStore, owner: &MemoryOwner) -> Result<Option<HashMap<MemoryId, i64>>, Failure> {
     let query = sqlx::query(sql::STAMPS).bind(owner.namespace.to_string()).bind(owner.agent_id.to_string());
-    let rows = store.0.pool.fetch_all(query.bind(MEMORIES_NEAR_MAX as i64 + 1)).await?;
+    let rows = store.0.by_key.fetch_all(query.bind(MEMORIES_NEAR_MAX as i64 + 1)).await?;
     if rows.len() > MEMORIES_NEAR_MAX {
         return Ok(None);
     }
@@ -96,7 +96,7 @@ async fn read(store: &PostgresStore, owner: &MemoryOwner, ids: &[&MemoryId], int
     }
     let ids: Vec<String> = ids.iter().map(ToString::to_string).collect();
     let query = sqlx::query(sql::SCAN_SOME).bind(owner.namespace.to_string()).bind(owner.agent_id.to_string());
-    for row in &store.0.pool.fetch_all(query.bind(ids)).await? {
+    for row in &store.0.by_key.fetch_all(query.bind(ids)).await? {
         into.insert(SeenRow::id_of(row)?, (get(row, "stamp")?, SeenRow::of(row)?));
     }
     Ok(())

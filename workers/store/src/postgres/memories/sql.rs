@@ -87,22 +87,24 @@ pub(super) const STAMPS: &str = concat!(
     stamp!(),
     " AS stamp FROM memories WHERE namespace = $1 AND agent_id = $2 AND deleted_at_ms IS NULL LIMIT $3"
 );
+/// Those of the given ids, by their key: every other index has the living alone.
+macro_rules! given {
+    () => {
+        " FROM unnest($3::text[]) AS given (id)
+    CROSS JOIN LATERAL (SELECT * FROM memories AS k
+        WHERE k.namespace = $1 AND k.agent_id = $2 AND k.id = given.id OFFSET 0) AS m
+    WHERE m.deleted_at_ms IS NULL"
+    };
+}
 /// As [`SCAN`], of the given memories alone, with their stamps.
 pub(super) const SCAN_SOME: &str = concat!(
     "SELECT m.id, m.label, m.tier, m.type, m.significance, m.metadata, m.content, m.embedding, m.embedding_model,
         m.updated_at_ms, ",
     stamp!(),
-    " AS stamp FROM unnest($3::text[]) AS given (id)
-    JOIN memories AS m
-        ON m.namespace = $1 AND m.agent_id = $2 AND m.id = given.id AND m.deleted_at_ms IS NULL"
+    " AS stamp",
+    given!()
 );
-pub(super) const SOME: &str = concat!(
-    "SELECT ",
-    memory_columns!(),
-    " FROM unnest($3::text[]) AS given (id)
-    JOIN memories AS m
-        ON m.namespace = $1 AND m.agent_id = $2 AND m.id = given.id AND m.deleted_at_ms IS NULL"
-);
+pub(super) const SOME: &str = concat!("SELECT ", memory_columns!(), given!());
 
 macro_rules! recent {
     ($condition:literal) => {

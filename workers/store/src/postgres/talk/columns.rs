@@ -62,7 +62,7 @@ pub(super) fn joined(query: Statement, additions: &Additions<'_>) -> Statement {
 /// What [`super::sql::SAY`] says.
 pub(super) fn said(query: Statement, now_ms: i64, additions: &Additions<'_>) -> Statement {
     let query = ends(placed(query, additions), additions).bind(now_ms);
-    turns(spent(query, &additions.spent()), additions)
+    turns(spent(query, &additions.spent()), &additions.turns)
 }
 
 fn placed(query: Statement, additions: &Additions<'_>) -> Statement {
@@ -93,10 +93,10 @@ fn spent(query: Statement, sums: &BTreeMap<(&Namespace, Shard), Spent>) -> State
         .bind(whole(SPENT_OF_SHARD_MAX))
 }
 
-fn turns(query: Statement, additions: &Additions<'_>) -> Statement {
-    let rows = || additions.turns.iter().map(|(_, turn)| *turn);
+pub(in super::super) fn turns(query: Statement, all: &[(&Namespace, &Turn)]) -> Statement {
+    let rows = || all.iter().map(|(_, turn)| *turn);
     query
-        .bind(list(&additions.turns, |(namespace, _)| namespace.as_str()))
+        .bind(list(all, |(namespace, _)| namespace.as_str()))
         .bind(list(rows(), |turn| turn.turn_id.as_str()))
         .bind(list(rows(), |turn| turn.conversation_id.as_str()))
         .bind(list(rows(), |turn| turn.session_id.as_str()))
@@ -105,10 +105,11 @@ fn turns(query: Statement, additions: &Additions<'_>) -> Statement {
         .bind(list(rows(), |turn| Json::of(turn).as_str().to_owned()))
 }
 
-pub(super) fn operations(query: Statement, additions: &Additions<'_>) -> Statement {
-    let rows = || additions.operations.iter().map(|(_, operation)| operation);
+/// The columns of `operation_columns!`.
+pub(in super::super) fn operations(query: Statement, all: &[(&Namespace, Operation)]) -> Statement {
+    let rows = || all.iter().map(|(_, operation)| operation);
     query
-        .bind(list(&additions.operations, |(namespace, _)| namespace.as_str()))
+        .bind(list(all, |(namespace, _)| namespace.as_str()))
         .bind(list(rows(), |operation| operation.operation_id.as_str()))
         .bind(list(rows(), |operation| operation.conversation_id.as_str()))
         .bind(list(rows(), |operation| operation.session_id.as_str()))

@@ -2,6 +2,57 @@
 
 use super::super::rows::now;
 
+/// Sums end at the bound, which leaves room to add up those of all shards.
+macro_rules! add_spent {
+    ($bound:literal) => {
+        concat!(
+            "ON CONFLICT (namespace, shard) DO UPDATE SET
+                tokens = least(least(spending.tokens, ",
+            $bound,
+            "::int8) + excluded.tokens, ",
+            $bound,
+            "::int8),
+                cost_nanos = least(least(spending.cost_nanos, ",
+            $bound,
+            "::int8) + excluded.cost_nanos, ",
+            $bound,
+            "::int8),
+                calls = spending.calls + excluded.calls"
+        )
+    };
+}
+pub(in super::super) use add_spent;
+
+/// A turn stays with its session, whoever else uses its id.
+macro_rules! keep_turn {
+    () => {
+        "ON CONFLICT (namespace, turn_id) DO UPDATE SET conversation_id = excluded.conversation_id,
+            status = excluded.status, created_at_ms = excluded.created_at_ms, body = excluded.body
+        WHERE turns.session_id = excluded.session_id"
+    };
+}
+pub(in super::super) use keep_turn;
+
+macro_rules! operation_columns {
+    () => {
+        "namespace, operation_id, conversation_id, session_id, turn_id, kind, pool, state, attempt, timeout_ms,
+        created_at_ms, due_at_ms, claimed_by, until_ms, error, body, wait_ms"
+    };
+}
+pub(in super::super) use operation_columns;
+
+/// As `domain::talk::take_state` says.
+macro_rules! take_state {
+    () => {
+        "ON CONFLICT (namespace, operation_id) DO UPDATE SET state = excluded.state,
+            error = coalesce(excluded.error, operations.error),
+            claimed_by = CASE excluded.state WHEN 'running' THEN operations.claimed_by END,
+            until_ms = CASE excluded.state WHEN 'running' THEN operations.until_ms END
+        WHERE operations.state IN ('pending', 'running') AND excluded.state <> 'pending'"
+    };
+}
+pub(in super::super) use take_state;
+
 pub(super) const NOW: &str = concat!("SELECT ", now!(), " AS now_ms");
 /// Locks the conversations, in the order of their ids, and so the ends of their logs.
 pub(super) const LOCK_FORUMS: &str = "
@@ -63,10 +114,9 @@ pub(super) const JOIN: &str = "
 /// What is said, in one statement: records ($1 to $10), the ends of logs ($11 to $13) with the time ($14), what was
 /// spent ($15 to $19) with its bound ($20), turns ($21 to $27). Parts without rows change nothing.
 ///
-/// Of one row of `spending`, no two transactions are in here: whoever adds to it has its shard. Sums end at the bound,
-/// which leaves room to add up those of all shards. A turn stays with its session, whoever else uses its id.
-pub(super) const SAY: &str = "
-    WITH records AS (
+/// Of one row of `spending`, no two transactions are in here: whoever adds to it has its shard.
+pub(super) const SAY: &str = concat!(
+    "WITH records AS (
         INSERT INTO conversation_log (namespace, conversation_id, log_offset, kind, turn_id, agent_id, session_id,
             at_ms, record_id, body)
         SELECT * FROM unnest($1::text[], $2::text[], $3::int8[], $4::text[], $5::text[], $6::text[], $7::text[],
@@ -79,28 +129,23 @@ pub(super) const SAY: &str = "
     ), spent AS (
         INSERT INTO spending (namespace, shard, tokens, cost_nanos, calls)
         SELECT * FROM unnest($15::text[], $16::int4[], $17::int8[], $18::int8[], $19::int8[])
-        ON CONFLICT (namespace, shard) DO UPDATE SET
-            tokens = least(least(spending.tokens, $20::int8) + excluded.tokens, $20::int8),
-            cost_nanos = least(least(spending.cost_nanos, $20::int8) + excluded.cost_nanos, $20::int8),
-            calls = spending.calls + excluded.calls
+        ",
+    add_spent!("$20"),
+    "
     )
     INSERT INTO turns (namespace, turn_id, conversation_id, session_id, status, created_at_ms, body)
-    SELECT * FROM unnest($21::text[], $22::text[], $23::text[], $24::text[], $25::text[], $26::int8[], $27::text[])
-    ON CONFLICT (namespace, turn_id) DO UPDATE SET conversation_id = excluded.conversation_id,
-        status = excluded.status, created_at_ms = excluded.created_at_ms, body = excluded.body
-    WHERE turns.session_id = excluded.session_id";
-/// As `domain::talk::take_state` says.
-pub(super) const PUT_OPERATIONS: &str = "
-    INSERT INTO operations (namespace, operation_id, conversation_id, session_id, turn_id, kind, pool, state, attempt,
-        timeout_ms, created_at_ms, due_at_ms, claimed_by, until_ms, error, body, wait_ms)
+    SELECT * FROM unnest($21::text[], $22::text[], $23::text[], $24::text[], $25::text[], $26::int8[], $27::text[]) ",
+    keep_turn!()
+);
+pub(super) const PUT_OPERATIONS: &str = concat!(
+    "INSERT INTO operations (",
+    operation_columns!(),
+    ")
     SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[],
         $9::int8[], $10::int8[], $11::int8[], $12::int8[], $13::text[], $14::int8[], $15::text[], $16::text[],
-        $17::int8[])
-    ON CONFLICT (namespace, operation_id) DO UPDATE SET state = excluded.state,
-        error = coalesce(excluded.error, operations.error),
-        claimed_by = CASE excluded.state WHEN 'running' THEN operations.claimed_by END,
-        until_ms = CASE excluded.state WHEN 'running' THEN operations.until_ms END
-    WHERE operations.state IN ('pending', 'running') AND excluded.state <> 'pending'";
+        $17::int8[]) ",
+    take_state!()
+);
 pub(super) const END_OPERATIONS: &str = "
     UPDATE operations AS o SET state = j.state, claimed_by = NULL, until_ms = NULL
     FROM unnest($1::text[], $2::text[], $3::text[]) AS j (namespace, operation_id, state)

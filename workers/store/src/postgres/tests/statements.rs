@@ -39,6 +39,39 @@ async fn all_statements_prepare() {
     store.close().await;
 }
 
+/// Statements that run on connections with one plan for each.
+const BY_KEY: &[&str] = &[
+    "commit::",
+    "accept::",
+    "talk::",
+    "lookup::",
+    "scan::",
+    "conversations::one",
+    "conversations::participants",
+    "conversations::log",
+    "conversations::look",
+    "conversations::record",
+    "conversations::turn",
+    "conversations::open_turns",
+    "conversations::is_at_work",
+    "conversations::spent",
+    "definitions::newest",
+    "definitions::at",
+    "ledger::action",
+    "ledger::pending",
+    "ledger::mark_published",
+    "memories::stamps",
+    "memories::scan_some",
+    "memories::some",
+    "memories::recent",
+    "memories::is_near",
+    "operations::one",
+    "operations::claim",
+    "operations::extend",
+    "sessions::newest",
+    "sessions::rearm",
+];
+
 /// The tables have no rows and no statistics, as on a new installation: then as later, a batch must
 /// cost what its own rows cost, and must lock sessions in the order it names them in.
 #[tokio::test]
@@ -46,11 +79,12 @@ async fn writers_find_rows_by_key_in_the_order_given() {
     let (store, url) = fresh().await;
     let address = Address::parse(&url).expect("a URL");
     let mut connection = connect(&address.for_writing(false)).await.expect("a connection");
-    let by_key = ["commit::", "accept::", "talk::", "lookup::", "scan::"];
-    let written = statements().into_iter().filter(|(name, _)| by_key.iter().any(|part| name.starts_with(part)));
-    for (name, sql) in written {
+    let mut wrong = Vec::new();
+    for (name, sql) in statements().into_iter().filter(|(name, _)| BY_KEY.iter().any(|part| name.starts_with(part))) {
         let plan = plan(&mut connection, sql).await;
-        assert!(!plan.iter().any(|line| line.contains("Seq Scan")), "{name} scans:\n{}", plan.join("\n"));
+        if plan.iter().any(|line| line.contains("Seq Scan")) {
+            wrong.push(format!("{name} scans:\n{}", plan.join("\n")));
+        }
         for pair in plan.windows(2) {
             let Some((_, used)) = pair[0].split_once(" using ") else { continue };
             let is_by_key = [
@@ -63,13 +97,33 @@ async fn writers_find_rows_by_key_in_the_order_given() {
                 ("conversations_pkey ", "conversation_id ="),
                 ("conversation_participants_pkey ", "conversation_id ="),
                 ("conversation_log_namespace_conversation_id_record_id_key ", "record_id ="),
+                ("conversation_log_pkey ", "conversation_id ="),
+                ("log_of_turn ", "turn_id ="),
+                ("log_summaries ", "conversation_id ="),
+                ("turns_pkey ", "turn_id ="),
+                ("turns_newest ", "namespace ="),
+                ("turns_of_conversation ", "conversation_id ="),
+                ("turns_of_session ", "session_id ="),
+                ("turns_open ", "conversation_id ="),
+                ("turns_active ", "session_id ="),
+                ("spending_pkey ", "namespace ="),
+                ("definitions_pkey ", "id ="),
+                ("definition_versions_pkey ", "id ="),
+                ("memories_pkey ", "agent_id ="),
+                ("memories_far ", "agent_id ="),
+                ("memories_recent ", "agent_id ="),
+                ("memories_tier ", "tier ="),
+                ("memories_type ", "agent_id ="),
                 ("operations_pkey ", "operation_id ="),
+                ("operations_due ", "pool ="),
                 ("actions_pending ", "shard ="),
                 ("sessions_wake ", "shard ="),
             ]
             .iter()
             .any(|(index, condition)| used.starts_with(index) && pair[1].contains(condition));
-            assert!(is_by_key, "{name} reads much:\n{}", plan.join("\n"));
+            if !is_by_key {
+                wrong.push(format!("{name} reads much:\n{}", plan.join("\n")));
+            }
         }
         if name == "commit::commit" {
             let joined = plan.join("\n");
@@ -81,6 +135,7 @@ async fn writers_find_rows_by_key_in_the_order_given() {
             assert!(order.is_sorted(), "the commits should lead:\n{joined}");
         }
     }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n\n"));
     store.close().await;
 }
 

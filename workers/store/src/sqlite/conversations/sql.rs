@@ -169,6 +169,17 @@ pub(super) const TURNS_OPEN: [&str; 2] = [
     turns!("turns_open", " AND t.conversation_id = ?4 AND t.status = 'active'", "<", "DESC"),
 ];
 
+/// However long the session has been talking.
+pub(super) const IS_AT_WORK: &str = "
+    SELECT EXISTS (
+            SELECT 1 FROM sessions AS s CROSS JOIN actions AS a INDEXED BY actions_pending
+                ON a.processed_at_ms IS NULL AND a.shard = s.shard AND a.namespace = s.namespace
+                AND a.session_id = s.session_id AND a.lane = 'work' AND a.type = 'input' AND a.action_id <> ?3
+            WHERE s.namespace = ?1 AND s.session_id = ?2)
+        OR EXISTS (
+            SELECT 1 FROM turns AS t INDEXED BY turns_active
+            WHERE t.namespace = ?1 AND t.session_id = ?2 AND t.status = 'active') AS is_at_work";
+
 /// Walks the index of active turns, over all namespaces.
 pub(super) const ACTIVE_TURNS: &str = "
     SELECT t.namespace, t.conversation_id, t.created_at_ms, t.turn_id, t.body FROM turns AS t INDEXED BY turns_open
@@ -186,6 +197,7 @@ pub(super) const SPENT: &str = "
 #[cfg(test)]
 pub(in super::super) const SQL: &[(&str, &str)] = &[
     ("conversations::open_turns", OPEN_TURNS),
+    ("conversations::is_at_work", IS_AT_WORK),
     ("conversations::active_turns", ACTIVE_TURNS),
     ("conversations::spent", SPENT),
     ("conversations::one", ONE),

@@ -1,0 +1,107 @@
+//! Commits that say something to conversations as one array for each column, where one statement can
+//! write them: nothing is sent, and no two of them are about the same turn or operation.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use domain::commit::Commit;
+use domain::spending::Spent;
+use domain::talk::dispatched;
+use schemas::conversation::{LogRecord, Operation, Turn};
+use schemas::id::{Namespace, OperationId, TurnId};
+use schemas::limits::SPENT_OF_SHARD_MAX;
+
+use super::super::pool::Statement;
+use super::super::rows::clean;
+use super::super::talk::columns::{operations, turns};
+use crate::committing::Prepared;
+use crate::talking::Place;
+
+/// What the commits of a batch say, with the places of the commits.
+#[derive(Default)]
+pub(super) struct Speech<'b> {
+    /// All in which somebody speaks.
+    forums: BTreeSet<Place>,
+    words: Vec<Word<'b>>,
+    turns: BTreeMap<(&'b Namespace, &'b TurnId), (i64, &'b Turn)>,
+    operations: BTreeMap<(&'b Namespace, &'b OperationId), (i64, Operation)>,
+}
+
+struct Word<'b> {
+    place: i64,
+    commit: &'b Commit,
+    conversation: &'b str,
+    record: &'b LogRecord,
+}
+
+impl<'b> Speech<'b> {
+    /// `None`: one statement cannot write it. `now_ms`: the database's time, if it is known; operations are
+    /// dispatched at it.
+    pub(super) fn of(batch: &[&'b Prepared], now_ms: Option<i64>) -> Option<Self> {
+        let mut speech = Self::default();
+        for (index, one) in batch.iter().enumerate() {
+            if !one.commit.follow_ups.is_empty() || !speech.takes(index as i64, &one.commit, now_ms) {
+                return None;
+            }
+        }
+        Some(speech)
+    }
+
+    fn takes(&mut self, place: i64, commit: &'b Commit, now_ms: Option<i64>) -> bool {
+        if commit.talk.is_empty() {
+            return true;
+        }
+        let namespace = &commit.key.namespace;
+        if let Some(id) = &commit.entry.conversation_id {
+            self.forums.insert((namespace.clone(), id.clone()));
+            let word = |record| Word { place, commit, conversation: id.as_str(), record };
+            self.words.extend(commit.talk.log.iter().map(word));
+        }
+        let mut is_first = true;
+        for turn in &commit.talk.turns {
+            is_first &= self.turns.insert((namespace, &turn.turn_id), (place, turn)).is_none();
+        }
+        for operation in &commit.talk.operations {
+            let Some(now_ms) = now_ms else { return false };
+            let new = (place, dispatched(operation, now_ms));
+            is_first &= self.operations.insert((namespace, &operation.operation_id), new).is_none();
+        }
+        is_first
+    }
+
+    /// Binds what [`super::sql::SPEAK`] takes beside the commits, in its order.
+    pub(super) fn bind(self, query: Statement) -> Statement {
+        let (namespaces, ids): (Vec<String>, Vec<String>) =
+            self.forums.iter().map(|(namespace, id)| (namespace.to_string(), id.to_string())).unzip();
+        let query = words(query, &self.words).bind(SPENT_OF_SHARD_MAX as i64).bind(namespaces).bind(ids);
+        let (places, rows): (Vec<i64>, Vec<_>) =
+            self.turns.into_iter().map(|((namespace, _), (place, turn))| (place, (namespace, turn))).unzip();
+        let query = turns(query.bind(places), &rows);
+        let (places, rows): (Vec<i64>, Vec<_>) = self
+            .operations
+            .into_iter()
+            .map(|((namespace, _), (place, operation))| (place, (namespace, operation)))
+            .unzip();
+        operations(query.bind(places), &rows)
+    }
+}
+
+fn words(query: Statement, all: &[Word<'_>]) -> Statement {
+    let list = |column: fn(&LogRecord) -> Option<&str>| all.iter().map(|word| column(word.record)).collect::<Vec<_>>();
+    let spent: Vec<Option<Spent>> = all.iter().map(|word| Spent::of(word.record)).collect();
+    let sum = |part: fn(&Spent) -> u64| spent.iter().map(|one| one.as_ref().map(|one| part(one) as i64)).collect();
+    let (tokens, costs): (Vec<Option<i64>>, Vec<Option<i64>>) = (sum(|one| one.tokens), sum(|one| one.cost_nanos));
+    query
+        .bind(all.iter().map(|word| word.place).collect::<Vec<_>>())
+        .bind(all.iter().map(|word| word.commit.key.namespace.as_str()).collect::<Vec<_>>())
+        .bind(all.iter().map(|word| word.conversation).collect::<Vec<_>>())
+        .bind(list(|record| Some(record.kind.as_str())))
+        .bind(list(|record| record.turn_id.as_ref().map(|id| id.as_str())))
+        .bind(list(|record| record.agent_id.as_ref().map(|id| id.as_str())))
+        .bind(list(|record| record.session_id.as_ref().map(|id| id.as_str())))
+        .bind(all.iter().map(|word| word.record.at_ms).collect::<Vec<_>>())
+        .bind(all.iter().map(|word| clean(&word.record.id).into_owned()).collect::<Vec<_>>())
+        .bind(list(|record| Some(record.body.as_str())))
+        .bind(all.iter().map(|word| i32::from(word.commit.shard.0)).collect::<Vec<_>>())
+        .bind(tokens)
+        .bind(costs)
+}
