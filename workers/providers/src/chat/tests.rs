@@ -423,7 +423,7 @@ async fn the_key_is_in_no_error_and_no_record() {
 }
 
 /// Two calls, one after the other: the second one need not wait for a connection.
-#[tokio::test(start_paused = true)]
+#[tokio::test]
 async fn a_stream_that_was_read_leaves_its_connection_to_the_next() {
     let server = FakeServer::keeping(events(&["Hi"])).await;
     let target = target(Vendor::Anthropic, &server);

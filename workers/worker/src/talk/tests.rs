@@ -6,14 +6,14 @@ use domain::chat::{ChatCall, ChatRequest, ModelTarget, Part};
 use domain::converse::{Assembly, Checks, Limits, Seat, Settings};
 use domain::effect::TalkCall;
 use domain::tool::ResolvedTool;
-use schemas::conversation::{LogKind, LogRecord, Message, Talk};
+use schemas::conversation::{LogKind, LogRecord, Talk};
 use schemas::definition::{AgentConstraints, Budgets};
 use schemas::id::{AgentId, ConversationId, Epoch, SessionId, TurnId};
 use schemas::json::Json;
 use serde_json::json;
 use testkit::contract::Ports;
 use testkit::contract::build::worker;
-use testkit::contract::words::{create_in, message, record, turn_id};
+use testkit::contract::words::{create_in, record, turn_id};
 use testkit::fake::{LocalLive, MemStore, ScriptedModels, SimClock, WordEmbedder};
 use testkit::unreliable::{Faults, Port, Unreliable};
 use tokio::time::Instant;
@@ -208,11 +208,12 @@ async fn a_context_has_three_attempts_of_thirty_seconds_and_an_outage_of_the_sto
     let (namespace, talk) = (Namespace::default_ns(), talk(TalkWork::Extract));
     let turn = TurnPlace { deps: &deps, namespace: &namespace, talk: &talk };
     let resolved = persona::resolve(&deps, &namespace, &talk.agent, &Settings::default()).await;
+    let said = json!({"message_id": "m1", "sender_type": "user", "role": "user", "event_type": "utterance"});
     let start = assemble::Start {
         resolved: resolved.unwrap_or_else(|outcome| panic!("{outcome:?}")),
         notes: Vec::new(),
         summary: None,
-        input: message("m1", "Hello").body.to::<Message>().expect("a message"),
+        input: serde_json::from_value(said).expect("a message"),
         pending: Vec::new(),
     };
     faults.outage(&[Port::Conversations], Duration::from_secs(70));
