@@ -8,7 +8,8 @@ use super::super::talk::{add_spent, keep_turn, operation_columns, take_state};
 /// are replaced, in the order given, which is that of their ids; what was replaced gets its places in
 /// the journal; then its actions are settled and its effects written. A head that is there already, as
 /// it is when a commit without steps and events comes a second time, takes no place; if it comes while
-/// the first one is still under way, it is in neither list and the answer is a conflict, as for others.
+/// the first one is still under way, it is in neither list and the answer is a conflict, as for others; whatever it
+/// says is said once.
 ///
 /// `given` ($1 to $14) is the commits. The shard's row is locked before anything of it is read, and
 /// this program never runs two of these statements for one shard at a time, so each sees what the one
