@@ -8,7 +8,8 @@ use std::process::{Command, Stdio};
 use anyhow::{Context, Result, bail};
 
 /// What an attempt to fill it leaves free: more each time, because the fleet writes meanwhile.
-const LEFT_KIB: [u64; 5] = [16, 64, 512, 4_096, 16_384];
+/// Never so much that it would not be full soon.
+const LEFT_KIB: [u64; 4] = [16, 64, 256, 1_024];
 
 pub struct Disk {
     dir: PathBuf,
