@@ -25,6 +25,16 @@ postgres_prepare() {
     fi
     # Made aside and moved when complete: what was interrupted is made again.
     rm -rf "$home/data.new"
+    if [ -n "$follows" ]; then
+        postgres_copy "$user"
+    else
+        postgres_create "$user"
+    fi
+    mv "$home/data.new" "$home/data"
+}
+
+postgres_create() {
+    local user="$1" home="$dir/postgres"
     setting POSTGRES_PASSWORD >/dev/null || set_setting POSTGRES_PASSWORD "$(random_word)"
     (umask 077 && setting POSTGRES_PASSWORD >"$home/password") && give "$user" "$home/password"
     (as_user "$user" initdb --pgdata="$home/data.new" --username=stepfleet --auth=scram-sha-256 \
@@ -33,7 +43,25 @@ postgres_prepare() {
             <<<'CREATE DATABASE stepfleet;') >>"$dir/log/postgres.log" 2>&1 ||
         failed_with postgres "PostgreSQL cannot create its data in $home"
     rm -f "$home/password"
-    mv "$home/data.new" "$home/data"
+}
+
+# A standby of the server in $follows, with its password.
+postgres_copy() {
+    local user="$1" home="$dir/postgres"
+    set_setting POSTGRES_PASSWORD "$(dir="$follows" setting POSTGRES_PASSWORD)"
+    (
+        PGPASSWORD="$(setting POSTGRES_PASSWORD)"
+        export PGPASSWORD
+        as_user "$user" pg_basebackup --pgdata="$home/data.new" --write-recovery-conf --checkpoint=fast \
+            --host=127.0.0.1 --port="$(dir="$follows" setting POSTGRES_PORT)" --username=stepfleet
+    ) >>"$dir/log/postgres.log" 2>&1 || failed_with postgres "PostgreSQL cannot copy $follows to $home"
+}
+
+# Returns once it takes writes.
+postgres_promote() {
+    postgres_path
+    (cd "$dir/postgres" && as_user "$(postgres_user)" pg_ctl promote --silent --wait --pgdata="$dir/postgres/data") ||
+        failed_with postgres "the PostgreSQL in $dir does not become a primary"
 }
 
 # After a power loss the process id in a lock file may be that of somebody else, and after a kill
@@ -52,14 +80,14 @@ postgres_launch() {
     fi
     # The address of a Unix socket holds 107 characters. TCP does without.
     [ ${#socket} -le 90 ] || socket=""
-    # Connections for some twenty processes, each of which may open 13.
+    # Connections for some twenty processes, each of which may open 17 (ops/deploy/README.md).
     # Durability as PostgreSQL has it by default, said here because measurements rely on it.
     launch "$dir/postgres.pid" "$dir/log/postgres.log" "$user" "$home" \
         env LC_ALL=C.UTF-8 "$(command -v postgres)" -D "$home/data" \
         -c listen_addresses=127.0.0.1 -c port="$(setting POSTGRES_PORT)" \
         -c unix_socket_directories="$socket" \
         -c fsync=on -c synchronous_commit=on -c full_page_writes=on \
-        -c shared_buffers=256MB -c max_connections=300 "${tls[@]}"
+        -c shared_buffers=256MB -c max_connections=400 "${tls[@]}"
 }
 
 postgres_ready() { pg_isready -q -h 127.0.0.1 -p "$(setting POSTGRES_PORT)" -t 2; }

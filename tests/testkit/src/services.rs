@@ -48,6 +48,20 @@ impl Server {
         Self::start_as(service, &["--tls"])
     }
 
+    /// A PostgreSQL of its own that follows this one, with all that is in it, and only lets read.
+    ///
+    /// # Panics
+    /// It cannot be started; the text says why.
+    pub fn standby(&self) -> Self {
+        let followed = self.directory.to_str().expect("a path of plain letters");
+        Self::start_as(self.service, &["--follows", followed])
+    }
+
+    /// Of a standby: it follows nobody any more, and takes writes.
+    pub fn promote(&self) {
+        run("promote", &self.directory, &[]);
+    }
+
     fn start_as(service: &'static str, more: &[&str]) -> Self {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         remove_leftovers();

@@ -121,6 +121,13 @@ impl PostgresStore {
         look.ahead_ms().ok_or_else(slow)
     }
 
+    /// How many connections a process may have open.
+    #[cfg(test)]
+    fn connections_max(&self) -> usize {
+        let pools = [&self.0.by_key, &self.0.pool, &self.0.leases];
+        pools.iter().map(|pool| pool.size()).sum::<usize>() + self.0.writers.len()
+    }
+
     fn check_shard(&self, shard: Shard) -> Result<(), Failure> {
         if shard.0 < self.0.shards {
             return Ok(());

@@ -44,6 +44,10 @@ const LZ4: [(&str, &str); 1] = [("default_toast_compression", "lz4")];
 /// The other statements of readers hold conditions that apply or not: each is planned for what is asked.
 const READER: [(&str, &str); 2] = [("plan_cache_mode", "force_custom_plan"), ("jit", "off")];
 
+/// Marks a backend that lives as long as our connection. Those of a pooler are opened without what its clients
+/// ask for, serve whoever comes, and are closed when the pooler likes.
+const DIRECT: [(&str, &str); 1] = [("stepfleet.direct", "on")];
+
 /// Where to connect, and as whom.
 #[derive(Clone)]
 pub(super) struct Address(PgConnectOptions);
@@ -75,6 +79,11 @@ impl Address {
 
     pub(super) fn for_reading(&self) -> PgConnectOptions {
         self.0.clone().options(BOUNDS).options(READER)
+    }
+
+    /// For leases and heartbeats.
+    pub(super) fn for_leases(&self) -> PgConnectOptions {
+        self.for_reading().options(DIRECT)
     }
 
     /// `has_lz4`: whether the server can compress large values that way.

@@ -9,11 +9,14 @@ use schemas::json::Json;
 use super::rows::{clean, count, get, id, json, now, opt_id, shard};
 use super::{MIGRATIONS, PostgresStore};
 
+/// Notes the connection that it comes over, if it is the worker's own (`connect::DIRECT`): of a pooler's, whose end
+/// says nothing, it notes that it was always there.
 const HEARTBEAT: &str = concat!(
     "INSERT INTO workers (worker_id, host, version, roles, draining, heartbeat_at_ms, backend_pid, backend_start)
     SELECT $1, $2, $3, $4, $5, ",
     now!(),
-    ", pid, backend_start FROM pg_stat_get_activity(pg_backend_pid())
+    ", pid, CASE WHEN current_setting('stepfleet.direct', true) = 'on' THEN backend_start ELSE '-infinity' END
+    FROM pg_stat_get_activity(pg_backend_pid())
     ON CONFLICT (worker_id) DO UPDATE SET host = excluded.host, version = excluded.version,
         roles = excluded.roles, draining = workers.draining OR excluded.draining,
         heartbeat_at_ms = excluded.heartbeat_at_ms, backend_pid = excluded.backend_pid,
@@ -66,15 +69,25 @@ const RELEASE_SHARDS: &str = "
     WITH held AS MATERIALIZED (SELECT shard FROM shards WHERE owner IS NOT NULL ORDER BY shard FOR NO KEY UPDATE)
     UPDATE shards SET owner = NULL, lease_until_ms = 0 FROM held WHERE shards.shard = held.shard";
 const RELEASE_ROLES: &str = "UPDATE roles SET owner = NULL, lease_until_ms = 0 WHERE owner IS NOT NULL";
-/// A worker is gone when the connection of its last heartbeat is closed. After a restart of the
-/// database all connections are new, which says nothing. A start time that this user may not see
-/// does not speak against a connection.
+/// A worker is gone when the connection of its last heartbeat is closed, which says nothing if all were closed:
+///
+/// - The server was started since: the connection is older.
+/// - It was a standby since, and took over: the connection is older than the last transaction that it took over. Both
+///   times are by the clock of the server before, so it does not matter whose clock is ahead.
+/// - It started all its processes anew, because one had broken down, and not itself: none of them is as old as the
+///   heartbeat.
+///
+/// A start time that this user may not see does not speak against a connection.
 const RELEASE_GONE: &str = "
-    WITH gone AS MATERIALIZED (
+    WITH processes AS MATERIALIZED (
+        SELECT pid, backend_start FROM pg_stat_get_activity(NULL)
+    ), gone AS MATERIALIZED (
         SELECT w.worker_id, w.backend_pid, w.backend_start FROM workers AS w
-        WHERE w.backend_start >= pg_postmaster_start_time() AND NOT EXISTS (
-            SELECT 1 FROM pg_stat_get_activity(NULL) AS a
-            WHERE a.pid = w.backend_pid AND coalesce(a.backend_start = w.backend_start, true))
+        WHERE w.backend_start >= greatest(pg_postmaster_start_time(), pg_last_xact_replay_timestamp())
+            AND w.heartbeat_at_ms >= (SELECT extract(epoch FROM min(backend_start)) * 1000 FROM processes)
+            AND NOT EXISTS (
+                SELECT 1 FROM processes AS p
+                WHERE p.pid = w.backend_pid AND coalesce(p.backend_start = w.backend_start, true))
     ), held AS MATERIALIZED (
         SELECT shard FROM shards WHERE owner IN (SELECT worker_id FROM gone) ORDER BY shard FOR NO KEY UPDATE
     ), freed AS (

@@ -105,7 +105,7 @@ impl PostgresStore {
             clock: options.clock,
             by_key: Pool::new(address.for_reading_by_key(), POOL_MAX, link.clone()),
             pool: Pool::new(address.for_reading(), POOL_MAX, link.clone()),
-            leases: Pool::lasting(address.for_reading(), link.clone()),
+            leases: Pool::lasting(address.for_leases(), link.clone()),
             accepts: Queue::start(accept::runner(accepting.clone(), shards, time.clone())),
             commits: committing
                 .each_ref()

@@ -91,6 +91,11 @@ impl Pool {
         Self { lasts: true, ..Self::new(options, 1, link) }
     }
 
+    #[cfg(test)]
+    pub(super) fn size(&self) -> usize {
+        self.slots.len()
+    }
+
     async fn lend(&self) -> Result<Lent<'_>, Failure> {
         let seat = tokio::time::timeout(ACQUIRE_MAX, self.seats.acquire()).await.map_err(|_| busy())?;
         let seat = seat.map_err(|_| Failure::unavailable("the store is closed"))?;

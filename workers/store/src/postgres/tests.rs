@@ -20,6 +20,7 @@ mod outages;
 mod room;
 mod statements;
 mod tls;
+mod witness;
 
 struct SystemClock;
 

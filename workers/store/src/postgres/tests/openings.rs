@@ -83,6 +83,15 @@ async fn other_schema_versions_are_refused() {
 }
 
 #[tokio::test]
+async fn operators_are_told_how_many_connections_a_process_opens() {
+    let (store, _) = fresh().await;
+    let told = include_str!("../../../../../ops/deploy/README.md");
+    let most = store.connections_max();
+    assert!(told.contains(&format!("up to {most} connections")), "ops/deploy/README.md: {most} connections");
+    store.close().await;
+}
+
+#[tokio::test]
 async fn places_that_cannot_be_reached_are_named() {
     for url in ["mysql://user:secret@host/x", "postgres://user:secret@host:no-port/x", "nonsense"] {
         let Err(error) = try_open(url).await else { panic!("{url} opened") };

@@ -1,10 +1,9 @@
-//! A database that goes and comes back, and processes that go, or are older than the schema.
+//! A database that goes and comes back, and a process that is older than the schema.
 
 use std::time::Duration;
 
 use domain::failure::{Certainty, Failure};
 use domain::ports::{Commits, Leases, Ledger, WorkerInfo};
-use schemas::id::Shard;
 use schemas::problem::Code;
 use testkit::contract::Ports;
 use testkit::contract::build::{create, input, key, next_commit, worker};
@@ -13,7 +12,7 @@ use testkit::services::Server;
 use super::{execute, fresh, fresh_url_on, open, try_open};
 use crate::open::OpenError;
 
-fn info(name: &str) -> WorkerInfo {
+pub(super) fn info(name: &str) -> WorkerInfo {
     WorkerInfo {
         worker: worker(name),
         host: "host".to_owned(),
@@ -25,7 +24,7 @@ fn info(name: &str) -> WorkerInfo {
 }
 
 /// Asks until the answer is as wanted, for half a minute at most.
-async fn until<T>(what: &str, mut ask: impl AsyncFnMut() -> Option<T>) -> T {
+pub(super) async fn until<T>(what: &str, mut ask: impl AsyncFnMut() -> Option<T>) -> T {
     for _ in 0..600 {
         if let Some(answer) = ask().await {
             return answer;
@@ -112,28 +111,6 @@ async fn a_worker_hears_of_a_schema_that_it_does_not_know() {
     .await;
     assert_eq!(store.heartbeat(&info("w1")).await.expect("a heartbeat").newer_schema, Some(99));
     store.close().await;
-}
-
-#[tokio::test]
-async fn a_worker_whose_connection_has_closed_is_gone() {
-    let (stays, url) = fresh().await;
-    let goes = open(&url).await;
-    stays.heartbeat(&info("w1")).await.expect("a heartbeat");
-    goes.heartbeat(&info("w2")).await.expect("a heartbeat");
-    for (store, shard, name) in [(&stays, 0, "w1"), (&goes, 1, "w2"), (&goes, 2, "w2")] {
-        store.claim(Shard(shard), &worker(name), 3_600_000).await.expect("an answer").expect("it is free");
-    }
-    goes.hold_role("archivist", &worker("w2"), 3_600_000).await.expect("an answer").expect("it is free");
-    assert!(stays.release_gone().await.expect("an answer").is_empty(), "both are there");
-    goes.close().await;
-    let gone =
-        until("an end", async || Some(stays.release_gone().await.expect("an answer")).filter(|gone| !gone.is_empty()));
-    assert_eq!(gone.await, [worker("w2")]);
-    let owners = stays.shards().await.expect("shards").into_iter().map(|info| info.owner).collect::<Vec<_>>();
-    assert_eq!(owners, [Some(worker("w1")), None, None, None]);
-    assert!(stays.hold_role("archivist", &worker("w1"), 1_000).await.expect("an answer").is_some());
-    assert_eq!(stays.workers(3_600_000).await.expect("workers").len(), 1);
-    stays.close().await;
 }
 
 #[tokio::test]
