@@ -9,7 +9,7 @@ use domain::verify::verify_all;
 use schemas::id::SessionKey;
 use schemas::problem::Code;
 use schemas::record::{JournalRow, StepStatus, StoredStep};
-use testkit::contract::build::{agent_id, key, worker};
+use testkit::contract::build::{agent_id, create, in_namespace, key, namespace, session_id, worker};
 use testkit::contract::{Ports, SHARDS};
 use testkit::fake::{MemArchive, MemStore, SimClock};
 use testkit::unreliable::{Faults, Port, Unreliable};
@@ -248,8 +248,7 @@ async fn proof(world: &World, archive: &dyn Archive) -> (u64, Vec<String>) {
     let (sessions, journal): (_, &dyn Journal) = (&*world.ports.sessions, &*world.ports.journal);
     let mut calls = 0;
     let mut progress = |_: &domain::verify::Progress| calls += 1;
-    let namespaces = [key("s1").namespace];
-    let verdict = verify_all(sessions, journal, archive, &namespaces, &mut progress).await.expect("a read");
+    let verdict = verify_all(sessions, journal, archive, &mut progress).await.expect("a read");
     assert_eq!(calls, 3);
     assert_eq!(verdict.seen.sessions, 3);
     (verdict.seen.steps, verdict.broken.iter().map(|broken| format!("{:?}", broken.invariant)).collect())
@@ -283,4 +282,30 @@ async fn damage_of_the_archive_is_found() {
         assert!(!broken.is_empty(), "{what}");
         assert!(broken.contains(&"J1".to_owned()), "{what}: {broken:?}");
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn sessions_of_a_namespace_without_a_token_are_proven_too() {
+    let store = MemStore::new(SHARDS, Arc::new(SimClock::new()));
+    let ports = Ports::of(store.clone());
+    ports.created("s1", "agent").await;
+    // The same id twice: each namespace has its own.
+    ports.accept(in_namespace("orphaned", create("a1", "s1", "agent"))).await;
+    let theirs = SessionKey::new(namespace("orphaned"), session_id("s1"));
+    ports.step(&worker("w1"), &theirs, 2).await;
+    let archive = MemArchive::default();
+    let verify = async || {
+        let mut progress = |_: &domain::verify::Progress| {};
+        verify_all(&*ports.sessions, &*ports.journal, &archive, &mut progress).await.expect("a read")
+    };
+    let sound = verify().await;
+    assert_eq!((sound.seen.sessions, sound.seen.steps, sound.broken.len()), (2, 2, 0), "{:?}", sound.broken);
+    for row in store.journal_rows() {
+        for shard in [row.shard.0, row.shard.0 + 100] {
+            let row = JournalRow { shard: schemas::id::Shard(shard), ..row.clone() };
+            archive.append(&ArchiveBatch { rows: vec![row] }).await.expect("the archive takes rows");
+        }
+    }
+    let doubled = verify().await;
+    assert!(!doubled.broken.is_empty() && doubled.seen.sessions == 2, "{:?}", doubled.broken);
 }

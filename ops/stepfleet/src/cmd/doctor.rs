@@ -16,7 +16,6 @@ use history::LanceArchive;
 use host::config::{Config, Database, History as Place};
 use host::{datadir, probe};
 use indicatif::{ProgressBar, ProgressStyle};
-use schemas::id::Namespace;
 
 use self::report::{Check, History, Report};
 use crate::fleet::{Store, open_existing_archive, open_existing_store};
@@ -85,7 +84,7 @@ impl Doctor {
             Err(error) => report.add("database", false, format!("{error:#}")),
         }
         if let Some(url) = &config.amqp {
-            broker::look(url, shards, report).await;
+            broker::look(config, url, shards, report).await;
         }
         let archive = archive(config, report).await;
         if self.verify_history {
@@ -164,17 +163,13 @@ async fn prove(store: Option<&Store>, archive: Option<&LanceArchive>, report: &m
 }
 
 async fn verify(store: &Store, archive: &LanceArchive) -> Result<History> {
-    let mut namespaces = vec![Namespace::default_ns()];
-    namespaces.extend(store.tokens.all().await?.into_iter().map(|token| token.namespace));
-    namespaces.sort();
-    namespaces.dedup();
     let counts = store.sessions.count_by_status().await?;
     let bar = ProgressBar::new(counts.iter().map(|(_, count)| count).sum());
     if let Ok(style) = ProgressStyle::with_template("{bar:30} {pos} of {len} sessions, {eta} left") {
         bar.set_style(style);
     }
     let (sessions, journal) = (store.sessions.as_ref(), store.journal.as_ref());
-    let verdict = verify_all(sessions, journal, archive, &namespaces, &mut |progress: &Progress| {
+    let verdict = verify_all(sessions, journal, archive, &mut |progress: &Progress| {
         bar.set_position(progress.sessions);
     })
     .await?;

@@ -37,9 +37,16 @@ pub fn start(parts: &Parts, config: &Config, worker: &WorkerId, nudge: Nudge) ->
             "task_pools needs a broker: set amqp_url, or let workers claim over HTTP (POST /api/pools/{{pool}}/claim)"
         );
     }
-    let relayed = config.task_pools.iter().map(|pool| relayed(pool)).collect::<Result<_>>()?;
-    let settings = ExecutorConfig { relayed, ..ExecutorConfig::new(worker.clone()) };
+    let settings = ExecutorConfig { relayed: relayed_pools(config)?, ..ExecutorConfig::new(worker.clone()) };
     Ok(Executor::start(deps, settings, nudge))
+}
+
+/// The pools whose tasks travel over the broker.
+///
+/// # Errors
+/// One has a name that no pool can have.
+pub fn relayed_pools(config: &Config) -> Result<Vec<Relayed>> {
+    config.task_pools.iter().map(|pool| relayed(pool)).collect()
 }
 
 /// `pool`, or `namespace:pool`.

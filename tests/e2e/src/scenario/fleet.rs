@@ -88,6 +88,7 @@ async fn s142_health_names_its_parts_and_metrics_show_the_load() {
         let names = [
             "stepfleet_sessions_live",
             "stepfleet_queue_lag_seconds",
+            "stepfleet_operations_lag_seconds",
             "stepfleet_step_seconds_bucket",
             "stepfleet_steps_total{moniker=\"count\",status=\"ok\"}",
             "stepfleet_actions_processed_total{outcome=\"ok\"}",

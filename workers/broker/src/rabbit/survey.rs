@@ -33,17 +33,17 @@ pub struct Survey {
 
 /// # Errors
 /// The broker cannot be reached, does not let us in, or does not answer.
-pub(super) async fn survey(settings: &Settings) -> Result<Survey, Failure> {
+pub(super) async fn survey(settings: &Settings, pools: &[String]) -> Result<Survey, Failure> {
     let late = |_| Failure::unavailable(format!("{settings} did not answer all questions within {LOOK_MAX:?}"));
-    let mut found = timeout(LOOK_MAX, look(settings)).await.map_err(late)??;
+    let mut found = timeout(LOOK_MAX, look(settings, pools)).await.map_err(late)??;
     found.server = timeout(GREETING_MAX, greeting::read(settings)).await.ok().and_then(Result::ok);
     Ok(found)
 }
 
-async fn look(settings: &Settings) -> Result<Survey, Failure> {
+async fn look(settings: &Settings, pools: &[String]) -> Result<Survey, Failure> {
     let connection = connect(settings, "looks").await?;
     let mut visit = Visit { connection: &connection, channel: None, found: Survey::default() };
-    let visited = visit.all(settings.shards()).await;
+    let visited = visit.all(settings.shards(), pools).await;
     let found = visit.found;
     // Best effort: what had to be seen was seen.
     let _ = timeout(CLOSE_MAX, connection.close(200, "OK".into())).await;
@@ -58,11 +58,11 @@ struct Visit<'c> {
 }
 
 impl Visit<'_> {
-    async fn all(&mut self, shards: u16) -> Result<(), Failure> {
+    async fn all(&mut self, shards: u16, pools: &[String]) -> Result<(), Failure> {
         for (name, kind) in topology::exchanges() {
             self.exchange(name, kind).await?;
         }
-        for (name, arguments) in topology::queues(shards) {
+        for (name, arguments) in topology::queues(shards).into_iter().chain(topology::task_queues(pools)) {
             self.queue(&name, arguments).await?;
         }
         Ok(())

@@ -7,7 +7,7 @@ use lapin::types::{AMQPValue, FieldTable};
 use lapin::{Channel, ExchangeKind};
 use schemas::action::Lane;
 use schemas::id::Shard;
-use schemas::topology::{EXCHANGE_ACTIONS, EXCHANGE_EVENTS, QUEUE_DEAD, QUEUE_INGRESS, shard_queue};
+use schemas::topology::{EXCHANGE_ACTIONS, EXCHANGE_EVENTS, QUEUE_DEAD, QUEUE_INGRESS, shard_queue, task_queue};
 
 use super::fault;
 
@@ -48,6 +48,11 @@ pub(super) fn queues(shards: u16) -> Vec<(String, FieldTable)> {
         queues.extend(Lane::ALL.map(|lane| (shard_queue(Shard(shard), lane), lane_arguments())));
     }
     queues
+}
+
+/// The queues of tasks for workers of others, and their arguments.
+pub(super) fn task_queues(pools: &[String]) -> Vec<(String, FieldTable)> {
+    pools.iter().map(|pool| (task_queue(pool), arguments())).collect()
 }
 
 pub(super) async fn events(channel: &Channel) -> Result<(), Failure> {

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use broker::Survey;
 use schemas::action::Lane;
 use schemas::id::Shard;
-use schemas::topology::{QUEUE_DEAD, shard_queue};
+use schemas::topology::{QUEUE_DEAD, shard_queue, task_queue};
 use testkit::contract::queue::{SHARDS, Stranger, soon};
 
 use super::{Node, Outside, Rabbit, fleet, until};
@@ -14,7 +14,13 @@ use super::{Node, Outside, Rabbit, fleet, until};
 const ALL: usize = 4 + 2 * SHARDS as usize;
 
 async fn look(url: &str) -> Survey {
-    soon("the survey", Rabbit::survey(url, SHARDS)).await.expect("the broker is there")
+    look_with(url, &[]).await
+}
+
+/// With pools whose tasks travel over the broker.
+async fn look_with(url: &str, pools: &[&str]) -> Survey {
+    let pools: Vec<String> = pools.iter().map(|pool| (*pool).to_owned()).collect();
+    soon("the survey", Rabbit::survey(url, SHARDS, &pools)).await.expect("the broker is there")
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -55,12 +61,27 @@ async fn what_has_other_arguments_is_named_with_the_remedy() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn queues_of_tasks_are_looked_at_for_the_pools_that_are_named() {
+    let (rabbit, url) = fleet("pools").await;
+    rabbit.tasks().open("python").await.expect("the broker is there");
+    let outside = Outside::connect(&url).await;
+    outside.occupy(&task_queue("other:rust")).await;
+    let found = look_with(&url, &["python", "other:rust", "absent"]).await;
+    assert_eq!(found.missing, [task_queue("absent")], "{found:?}");
+    let [wrong] = &found.wrong[..] else { panic!("{found:?}") };
+    assert!(wrong.contains("stepfleet.tasks.other:rust") && wrong.contains("delete it"), "{wrong}");
+    let found = look(&url).await;
+    assert!(found.missing.is_empty() && found.wrong.is_empty(), "nobody asked for them: {found:?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_broker_that_is_down_is_told_at_once() {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
     let port = listener.local_addr().expect("an address").port();
     drop(listener);
     let began = Instant::now();
-    let failure = Rabbit::survey(&format!("amqp://me:s3cret@127.0.0.1:{port}/"), SHARDS).await.expect_err("it is down");
+    let url = format!("amqp://me:s3cret@127.0.0.1:{port}/");
+    let failure = Rabbit::survey(&url, SHARDS, &[]).await.expect_err("it is down");
     assert!(failure.retriable && failure.message.contains(&format!("127.0.0.1:{port}")), "{failure}");
     assert!(!failure.message.contains("s3cret"), "{failure}");
     assert!(began.elapsed() < Duration::from_secs(5), "{:?}", began.elapsed());

@@ -22,7 +22,7 @@ async fn tls_is_spoken_and_only_to_who_can_show_a_right_certificate() {
     rabbit.queue().publish(std::slice::from_ref(&sent)).await.expect("it is confirmed");
     let delivery = next(&mut deliveries).await;
     assert!(matches!(&delivery.content, Content::Action(action) if action.action_id == sent.action_id));
-    let survey = soon("the survey", Rabbit::survey(&url, SHARDS)).await.expect("it can be looked at");
+    let survey = soon("the survey", Rabbit::survey(&url, SHARDS, &[])).await.expect("it can be looked at");
     assert!(survey.server.is_some() && survey.missing.is_empty(), "{survey:?}");
 
     let (address, ca) = url.split_once("cacertfile=").expect("ops/services names the authority");

@@ -2,17 +2,15 @@
 
 use std::collections::VecDeque;
 
-use schemas::api::SessionFilter;
-use schemas::id::{Namespace, SessionKey};
+use schemas::id::SessionKey;
 use schemas::limits::PAGE_MAX;
 use schemas::problem::Code;
 use schemas::record::Entry;
-use schemas::session::SessionRow;
 
 use super::check::Checker;
 use crate::failure::Failure;
 use crate::invariant::{Broken, Invariant};
-use crate::ports::{Archive, Journal, SessionQuery, Sessions};
+use crate::ports::{Archive, Journal, Sessions};
 use crate::read::{StreamItem, merge::items_of, snapshot};
 
 /// How far a walk has come.
@@ -33,49 +31,37 @@ pub struct Verdict {
 /// Findings kept in all.
 const FINDINGS_MAX: usize = 1_000;
 
-/// Checks every session of the namespaces; `progress` is called after each. Works beside a running
-/// fleet: what is committed during the walk may be seen or not.
+/// Checks every session of every namespace, in the order of their keys; `progress` is called after each. Works
+/// beside a running fleet: what is committed during the walk may be seen or not.
 pub async fn verify_all(
     sessions: &dyn Sessions,
     journal: &dyn Journal,
     archive: &dyn Archive,
-    namespaces: &[Namespace],
     progress: &mut (dyn FnMut(&Progress) + Send),
 ) -> Result<Verdict, Failure> {
     let mut verdict = Verdict::default();
-    for namespace in namespaces {
-        let mut after = None;
-        loop {
-            let query = SessionQuery {
-                namespace: namespace.clone(),
-                filter: SessionFilter::default(),
-                prefix: None,
-                after,
-                limit: PAGE_MAX,
-            };
-            let rows = sessions.list(&query).await?;
-            for row in &rows {
-                let (mut broken, mut steps) = verify_session(sessions, journal, archive, row).await?;
-                if !broken.is_empty() {
-                    // Rows may have moved from journal to archive in between: what counts is found twice.
-                    (broken, steps) = verify_session(sessions, journal, archive, row).await?;
-                }
-                verdict.seen.sessions += 1;
-                verdict.seen.steps += steps;
-                verdict.seen.broken += broken.len() as u64;
-                verdict.broken.extend(broken);
-                verdict.broken.truncate(FINDINGS_MAX);
-                progress(&verdict.seen);
+    let mut after: Option<SessionKey> = None;
+    loop {
+        // No list of namespaces: one may have sessions and no token (any more).
+        let page = sessions.heads(after.as_ref(), PAGE_MAX).await?;
+        for (key, _) in &page {
+            let (mut broken, mut steps) = verify_session(sessions, journal, archive, key).await?;
+            if !broken.is_empty() {
+                // Rows may have moved from journal to archive in between: what counts is found twice.
+                (broken, steps) = verify_session(sessions, journal, archive, key).await?;
             }
-            match rows.last() {
-                Some(last) if rows.len() == PAGE_MAX => {
-                    after = Some((last.created_at_ms, last.key.session_id.clone()));
-                }
-                _ => break,
-            }
+            verdict.seen.sessions += 1;
+            verdict.seen.steps += steps;
+            verdict.seen.broken += broken.len() as u64;
+            verdict.broken.extend(broken);
+            verdict.broken.truncate(FINDINGS_MAX);
+            progress(&verdict.seen);
         }
+        if page.len() < PAGE_MAX {
+            return Ok(verdict);
+        }
+        after = page.into_iter().next_back().map(|(key, _)| key);
     }
-    Ok(verdict)
 }
 
 /// Checks one session; answers what is broken and how many steps it has.
@@ -83,11 +69,15 @@ pub async fn verify_session(
     sessions: &dyn Sessions,
     journal: &dyn Journal,
     archive: &dyn Archive,
-    row: &SessionRow,
+    key: &SessionKey,
 ) -> Result<(Vec<Broken>, u64), Failure> {
     // In this order each read is of the same time as the one before, or newer. Row and snapshot are
     // two reads: the row is read first, so the snapshot is never the older one by right.
-    let row = sessions.session(&row.key).await?.unwrap_or_else(|| row.clone());
+    let Some(row) = sessions.session(key).await? else {
+        // No row is ever deleted.
+        let evidence = format!("session {key} is registered, and its row cannot be found");
+        return Ok((vec![Broken { invariant: Invariant::S3, evidence }], 0));
+    };
     let snapshot = snapshot(journal, archive, &row).await?;
     let mut checker = Checker::new(row.key.clone(), snapshot);
     let mut tail = Tail::new(journal, row.key.clone());

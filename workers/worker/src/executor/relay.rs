@@ -30,7 +30,7 @@ pub struct Relayed {
 impl Relayed {
     /// What its queue is called, behind `stepfleet.tasks.`: pools of the default namespace go by their
     /// own name.
-    fn queue(&self) -> String {
+    pub fn queue(&self) -> String {
         if self.namespace == Namespace::default_ns() {
             return self.pool.clone();
         }

@@ -1,23 +1,32 @@
 //! The broker: reachable, of which version, its queues as this program declares them. Nothing is declared.
 
+use anyhow::Result;
 use broker::{Rabbit, Survey};
+use host::config::Config;
 use host::secret::Secret;
+use worker::executor::Relayed;
 
 use super::report::{Check, Report};
+use crate::fleet::relayed_pools;
 
 /// Names of queues, and texts about them, that are told at most.
 const SHOWN_MAX: usize = 3;
 
 /// `shards`: how many the fleet has, if that is known.
-pub async fn look(url: &Secret, shards: Option<u16>, report: &mut Report) {
-    match Rabbit::survey(url.expose(), shards.unwrap_or(0)).await {
+pub async fn look(config: &Config, url: &Secret, shards: Option<u16>, report: &mut Report) {
+    match survey(config, url, shards.unwrap_or(0)).await {
         Ok(survey) => {
             report.push(server(survey.server.as_deref()));
             report.push(queues(&survey, shards));
             report.push(dead(survey.dead));
         }
-        Err(failure) => report.add("broker", false, failure.to_string()),
+        Err(error) => report.add("broker", false, format!("{error:#}")),
     }
+}
+
+async fn survey(config: &Config, url: &Secret, shards: u16) -> Result<Survey> {
+    let pools: Vec<String> = relayed_pools(config)?.iter().map(Relayed::queue).collect();
+    Ok(Rabbit::survey(url.expose(), shards, &pools).await?)
 }
 
 fn server(told: Option<&str>) -> Check {

@@ -136,8 +136,7 @@ fn roles(held: &[RoleInfo]) -> Check {
     }
 }
 
-/// Workers are known by their heartbeats, which come from runners: an executor alone has none. So what
-/// counts is whether operations are taken.
+/// A fleet without tools needs none, so what counts is whether operations are taken.
 fn executors(workers: &[WorkerInfo], waiting_ms: Option<u64>) -> Check {
     let count = workers.iter().filter(|worker| worker.runs_operations()).count();
     let Some(waiting_ms) = waiting_ms else {
@@ -147,7 +146,7 @@ fn executors(workers: &[WorkerInfo], waiting_ms: Option<u64>) -> Check {
     match (waiting_ms <= WAITING_MS_MAX, count) {
         (true, _) => Check::new("executors", true, detail),
         (false, 0) => {
-            let remedy = "start a worker with the role executor, or more of them if there are";
+            let remedy = "start a worker with the role executor";
             Check::new("executors", false, format!("{detail}; {remedy}"))
         }
         (false, _) => {
