@@ -42,54 +42,138 @@ async fn take_in(gateway: &Gateway) {
     loop {
         match gateway.queue.consume_ingress().await {
             Ok(mut deliveries) => {
-                failures = 0;
-                serve(gateway, deliveries.as_mut()).await;
-            }
-            Err(failure) => {
-                if failures == 0 {
-                    tracing::warn!(error = %failure.message, "cannot consume the ingress queue; trying on");
+                let mut intake = Intake { gateway, deliveries: deliveries.as_mut(), refused: Vec::new(), settled: 0 };
+                intake.serve().await;
+                if intake.settled > 0 {
+                    failures = 0;
                 }
             }
+            // Whoever keeps the connection tells of it.
+            Err(failure) => tracing::debug!(%failure, "cannot consume the ingress queue; trying on"),
         }
         failures += 1;
         pause(failures).await;
     }
 }
 
-/// Serves until the channel is lost.
-async fn serve(gateway: &Gateway, deliveries: &mut dyn Deliveries) {
-    while let Some(first) = deliveries.next().await {
+/// What one consumer of the queue has in hand.
+struct Intake<'g> {
+    gateway: &'g Gateway,
+    deliveries: &'g mut dyn Deliveries,
+    /// What cannot be accepted, and why, until it is among the dead letters. The broker hands out only so much of it.
+    refused: Vec<(u64, String)>,
+    /// Messages that are off the queue.
+    settled: u64,
+}
+
+impl Intake<'_> {
+    /// Serves until the channel is lost.
+    async fn serve(&mut self) {
+        let mut failures = 0;
+        loop {
+            tokio::select! {
+                biased;
+                first = self.deliveries.next() => {
+                    let Some(first) = first else { return };
+                    let batch = self.gather(first);
+                    if let Err(failure) = self.take(batch).await {
+                        tracing::debug!(%failure, "the channel of the ingress queue is lost");
+                        return;
+                    }
+                }
+                () = pause(failures), if !self.refused.is_empty() => {}
+            }
+            self.bury().await;
+            failures = if self.refused.is_empty() { 0 } else { failures + 1 };
+        }
+    }
+
+    /// What has come meanwhile goes along; nothing is waited for.
+    fn gather(&mut self, first: Delivery) -> Vec<Delivery> {
         let mut batch = vec![first];
-        // What has come meanwhile goes along; nothing is waited for.
         while batch.len() < BATCH_MAX
-            && let Some(Some(more)) = deliveries.next().now_or_never()
+            && let Some(Some(more)) = self.deliveries.next().now_or_never()
         {
             batch.push(more);
         }
-        if let Err(failure) = take(gateway, deliveries, batch).await {
-            tracing::debug!(error = %failure.message, "the channel of the ingress queue is lost");
+        batch
+    }
+
+    /// Takes a batch, in its order. `Err`: the channel is lost, and the rest comes again.
+    async fn take(&mut self, batch: Vec<Delivery>) -> Result<(), Failure> {
+        let mut items: Vec<Item> = Vec::with_capacity(batch.len());
+        for Delivery { tag, content } in batch {
+            let read = match read(self.gateway, content) {
+                Ok(action) => {
+                    // Its session may be created by what came before, and must be there to be looked at.
+                    if submit::needs_session(&action) && items.iter().any(creates) {
+                        self.settle(std::mem::take(&mut items)).await?;
+                    }
+                    check(self.gateway, action).await
+                }
+                refusal => refusal,
+            };
+            items.push(Item { tag, read });
+        }
+        self.settle(items).await
+    }
+
+    /// Accepts, publishes, then acknowledges; what is refused waits for its burial. `Err`: the channel is lost, and
+    /// the rest comes again.
+    async fn settle(&mut self, items: Vec<Item>) -> Result<(), Failure> {
+        let actions: Vec<NewAction> = items.iter().filter_map(|item| item.read.as_ref().ok().cloned()).collect();
+        let (begun, started) = (trace::begin(), Instant::now());
+        let mut verdicts = accept(self.gateway, actions).await.into_iter();
+        let took = started.elapsed();
+        for item in items {
+            let reason = match item.read {
+                Err(reason) => Some(reason),
+                Ok(_) => match verdicts.next() {
+                    Some(Ok(Verdict::Accepted(new))) => {
+                        metrics::histogram!(metric::ACCEPT_SECONDS).record(took.as_secs_f64());
+                        submit::accepted_at(begun, &new.action, "");
+                        submit::publish(self.gateway, new.action).await;
+                        None
+                    }
+                    Some(Ok(Verdict::Repeated(_))) => None,
+                    Some(Ok(Verdict::Refused(refusal))) => {
+                        metrics::counter!(metric::ACTIONS_REFUSED, "code" => refusal.code.as_str()).increment(1);
+                        Some(refusal_of(refusal.code, &submit::with_remedy(refusal.code, &refusal.detail)))
+                    }
+                    Some(Err(failure)) => Some(failure.to_string()),
+                    None => return Err(no_verdict()),
+                },
+            };
+            match reason {
+                None => {
+                    self.deliveries.ack(item.tag).await?;
+                    self.settled += 1;
+                }
+                Some(reason) => self.refused.push((item.tag, reason)),
+            }
+        }
+        Ok(())
+    }
+
+    /// Buries what was refused, if the broker takes messages. It is held until then, and what comes after it is
+    /// served: a channel that is given up for it would bring all that it has handed out again.
+    async fn bury(&mut self) {
+        if self.refused.is_empty() || self.gateway.queue.ping().await.is_err() {
             return;
         }
-    }
-}
-
-/// Takes a batch, in its order. `Err`: the channel is lost, and the rest comes again.
-async fn take(gateway: &Gateway, deliveries: &mut dyn Deliveries, batch: Vec<Delivery>) -> Result<(), Failure> {
-    let mut items: Vec<Item> = Vec::with_capacity(batch.len());
-    for Delivery { tag, content } in batch {
-        let read = match read(gateway, content) {
-            Ok(action) => {
-                // Its session may be created by what came before, and must be there to be looked at.
-                if submit::needs_session(&action) && items.iter().any(creates) {
-                    settle(gateway, deliveries, std::mem::take(&mut items)).await?;
+        for (tag, reason) in std::mem::take(&mut self.refused) {
+            match self.deliveries.bury(tag, &reason).await {
+                Ok(()) => {
+                    self.settled += 1;
+                    tracing::info!(%reason, "buried a message of the ingress queue");
                 }
-                check(gateway, action).await
+                Err(failure) => {
+                    tracing::debug!(%failure, "cannot bury a message of the ingress queue yet");
+                    self.refused.push((tag, reason));
+                }
             }
-            refusal => refusal,
-        };
-        items.push(Item { tag, read });
+        }
     }
-    settle(gateway, deliveries, items).await
 }
 
 fn creates(item: &Item) -> bool {
@@ -121,52 +205,22 @@ async fn check(gateway: &Gateway, mut action: NewAction) -> Result<NewAction, St
         failures += 1;
         pause(failures).await;
         // Asked in silence: the refusal has told of the outage.
-        while gateway.leases.shard_count().await.is_err() {
+        while is_away(gateway, &action).await {
             failures += 1;
             pause(failures).await;
         }
     }
 }
 
+/// Whether the store cannot be read at present: what it knows of this action, which is found by its key.
+async fn is_away(gateway: &Gateway, action: &NewAction) -> bool {
+    let found = gateway.ledger.action(&action.namespace, &action.action_id).await;
+    found.is_err_and(|failure| failure.retriable)
+}
+
 fn refused(code: Code, reason: String) -> Result<NewAction, String> {
     metrics::counter!(metric::ACTIONS_REFUSED, "code" => code.as_str()).increment(1);
     Err(reason)
-}
-
-/// Accepts, publishes, then acknowledges. `Err`: the channel is lost, and the rest comes again.
-async fn settle(gateway: &Gateway, deliveries: &mut dyn Deliveries, items: Vec<Item>) -> Result<(), Failure> {
-    let actions: Vec<NewAction> = items.iter().filter_map(|item| item.read.as_ref().ok().cloned()).collect();
-    let (begun, started) = (trace::begin(), Instant::now());
-    let mut verdicts = accept(gateway, actions).await.into_iter();
-    let took = started.elapsed();
-    for item in items {
-        let reason = match item.read {
-            Err(reason) => Some(reason),
-            Ok(_) => match verdicts.next() {
-                Some(Ok(Verdict::Accepted(new))) => {
-                    metrics::histogram!(metric::ACCEPT_SECONDS).record(took.as_secs_f64());
-                    submit::accepted_at(begun, &new.action, "");
-                    submit::publish(gateway, new.action).await;
-                    None
-                }
-                Some(Ok(Verdict::Repeated(_))) => None,
-                Some(Ok(Verdict::Refused(refusal))) => {
-                    metrics::counter!(metric::ACTIONS_REFUSED, "code" => refusal.code.as_str()).increment(1);
-                    Some(refusal_of(refusal.code, &submit::with_remedy(refusal.code, &refusal.detail)))
-                }
-                Some(Err(failure)) => Some(failure.to_string()),
-                None => return Err(no_verdict()),
-            },
-        };
-        match reason {
-            None => deliveries.ack(item.tag).await?,
-            Some(reason) => {
-                tracing::info!(%reason, "buried a message of the ingress queue");
-                deliveries.bury(item.tag, &reason).await?;
-            }
-        }
-    }
-    Ok(())
 }
 
 /// Offers actions until the ledger answers: they have their ids, so a repeat acts once. One that the

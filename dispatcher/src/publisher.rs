@@ -4,12 +4,14 @@
 use std::time::Duration;
 
 use domain::failure::Failure;
+use domain::outage::Outage;
 use futures::StreamExt;
 use futures::stream::FuturesUnordered;
 use host::trace::{self, Stage};
 use schemas::action::Action;
 use schemas::id::{ActionId, Namespace};
 use tokio::sync::mpsc;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::gateway::Gateway;
@@ -44,7 +46,7 @@ impl Publisher {
 
 /// The publisher's task.
 pub async fn run(gateway: Gateway, mut accepted: mpsc::Receiver<Action>, stop: CancellationToken) {
-    let mut landing = Landing::default();
+    let mut landing = Landing { notes: Vec::new(), begun: Instant::now(), refusals: Outage::default() };
     let mut batch = Vec::with_capacity(BATCH_MAX);
     let mut flights = FuturesUnordered::new();
     let mut flush = tokio::time::interval(NOTE_AFTER);
@@ -58,7 +60,9 @@ pub async fn run(gateway: Gateway, mut accepted: mpsc::Receiver<Action>, stop: C
                     flights.push(publish(&gateway, batch.split_off(0)));
                 }
             }
-            Some((batch, outcome)) = flights.next(), if !flights.is_empty() => landing.land(&gateway, &batch, outcome),
+            Some((batch, outcome)) = flights.next(), if !flights.is_empty() => {
+                landing.land(&gateway, &batch, outcome).await;
+            }
             _ = flush.tick(), if !landing.notes.is_empty() => note(&gateway, &mut landing.notes).await,
         }
         if landing.notes.len() >= NOTES_MAX {
@@ -75,7 +79,7 @@ pub async fn run(gateway: Gateway, mut accepted: mpsc::Receiver<Action>, stop: C
         flights.push(publish(&gateway, batch));
     }
     while let Some((batch, outcome)) = flights.next().await {
-        landing.land(&gateway, &batch, outcome);
+        landing.land(&gateway, &batch, outcome).await;
     }
     note(&gateway, &mut landing.notes).await;
 }
@@ -93,28 +97,39 @@ async fn publish(gateway: &Gateway, batch: Vec<Action>) -> (Vec<Action>, Result<
 }
 
 /// What became of batches.
-#[derive(Default)]
 struct Landing {
     /// Publications that the ledger does not know of yet.
     notes: Vec<(Namespace, ActionId)>,
-    down: bool,
+    begun: Instant,
+    /// Of a queue that is there.
+    refusals: Outage,
 }
 
 impl Landing {
-    fn land(&mut self, gateway: &Gateway, batch: &[Action], outcome: Result<(), Failure>) {
+    async fn land(&mut self, gateway: &Gateway, batch: &[Action], outcome: Result<(), Failure>) {
+        let now = self.begun.elapsed();
         match outcome {
             Ok(()) => {
-                if std::mem::take(&mut self.down) {
-                    tracing::info!("the queue takes actions again");
+                if let Some(left_out) = self.refusals.see(false, now) {
+                    tracing::info!(left_out, "the queue takes actions again");
                 }
                 if gateway.queue.is_durable() {
                     let noted = batch.iter().map(|action| (action.namespace.clone(), action.action_id.clone()));
                     self.notes.extend(noted);
                 }
             }
+            // Whoever keeps the connection tells of it.
+            Err(failure) if gateway.queue.ping().await.is_err() => {
+                tracing::debug!(%failure, "there is no queue at present; workers poll the ledger");
+            }
             Err(failure) => {
-                if !std::mem::replace(&mut self.down, true) {
-                    tracing::warn!(error = %failure.message, "the queue does not take actions; workers poll the ledger");
+                if let Some(left_out) = self.refusals.see(true, now) {
+                    tracing::warn!(
+                        service = "queue",
+                        error = %failure.message,
+                        left_out,
+                        "the queue does not take actions; workers poll the ledger"
+                    );
                 }
             }
         }

@@ -3,12 +3,11 @@
 
 use std::time::Duration;
 
-use domain::outage::Outage;
+use domain::failure::Failure;
 use domain::retry;
 use schemas::action::Action;
 use schemas::id::WorkerId;
 use schemas::limits::{ACCEPT_BATCH_MAX, ROLE_LEASE_MS};
-use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::gateway::Gateway;
@@ -22,24 +21,16 @@ const ROLE: &str = "sweeper";
 /// The sweeper's task.
 pub async fn run(gateway: Gateway, stop: CancellationToken) {
     let me: WorkerId = gateway.fresh_id();
-    let (mut outage, begun) = (Outage::default(), Instant::now());
     let mut failures = 0;
     loop {
-        let found = sweep(&gateway, &me).await;
-        if let Some(left_out) = outage.see(found.is_err(), begun.elapsed()) {
-            match &found {
-                Ok(_) => tracing::debug!(left_out, "sweeping works again"),
-                Err(message) => tracing::warn!(error = %message, left_out, "sweeping failed; trying on"),
-            }
-        }
-        let wait = match found {
+        let wait = match sweep(&gateway, &me).await {
             // More may be waiting.
-            Ok(found) if found == ACCEPT_BATCH_MAX => Duration::ZERO,
-            Ok(_) => {
+            Some(ACCEPT_BATCH_MAX) => Duration::ZERO,
+            Some(_) => {
                 failures = 0;
                 INTERVAL
             }
-            Err(_) => {
+            None => {
                 failures += 1;
                 INTERVAL + Duration::from_millis(retry::STORE.delay_ms(failures).unwrap_or(1_000))
             }
@@ -52,21 +43,36 @@ pub async fn run(gateway: Gateway, stop: CancellationToken) {
     }
 }
 
-/// One look; returns how many were published.
-async fn sweep(gateway: &Gateway, me: &WorkerId) -> Result<usize, String> {
-    let found = gateway.ledger.unpublished(AGE_MS, ACCEPT_BATCH_MAX).await.map_err(|failure| failure.message)?;
+/// One look; returns how many were published. `None`: the store or the broker did not take part.
+async fn sweep(gateway: &Gateway, me: &WorkerId) -> Option<usize> {
+    let found = of_store(find(gateway, me).await)?;
     if found.is_empty() {
-        return Ok(0);
+        return Some(0);
     }
-    let role = gateway.leases.hold_role(ROLE, me, ROLE_LEASE_MS).await.map_err(|failure| failure.message)?;
-    if role.is_none() {
-        // Another gateway is at it.
-        return Ok(0);
+    if let Err(failure) = gateway.queue.publish(&found).await {
+        // The publisher tells of a queue that takes nothing, and whoever keeps the connection of one that is away.
+        tracing::debug!(%failure, actions = found.len(), "cannot publish what had been left; trying on");
+        return None;
     }
-    gateway.queue.publish(&found).await.map_err(|failure| failure.message)?;
-    let ids: Vec<_> =
-        found.iter().map(|action: &Action| (action.namespace.clone(), action.action_id.clone())).collect();
-    gateway.ledger.mark_published(&ids).await.map_err(|failure| failure.message)?;
-    tracing::info!(actions = found.len(), "published what had been left");
-    Ok(found.len())
+    let ids: Vec<_> = found.into_iter().map(|action| (action.namespace, action.action_id)).collect();
+    of_store(gateway.ledger.mark_published(&ids).await)?;
+    tracing::info!(actions = ids.len(), "published what had been left");
+    Some(ids.len())
+}
+
+/// What never reached the queue; nothing if another gateway is at it.
+async fn find(gateway: &Gateway, me: &WorkerId) -> Result<Vec<Action>, Failure> {
+    let found = gateway.ledger.unpublished(AGE_MS, ACCEPT_BATCH_MAX).await?;
+    if found.is_empty() || gateway.leases.hold_role(ROLE, me, ROLE_LEASE_MS).await?.is_some() {
+        return Ok(found);
+    }
+    Ok(Vec::new())
+}
+
+fn of_store<T>(answer: Result<T, Failure>) -> Option<T> {
+    match &answer {
+        Ok(_) => host::stall::clear(),
+        Err(failure) => host::stall::note("actions that never reached the queue", failure),
+    }
+    answer.ok()
 }

@@ -22,6 +22,7 @@ pub mod metric {
     pub const SESSIONS_LIVE: &str = "stepfleet_sessions_live";
     pub const SESSIONS_ACTIVE: &str = "stepfleet_sessions_active";
     pub const QUEUE_LAG_SECONDS: &str = "stepfleet_queue_lag_seconds";
+    pub const OPERATIONS_LAG_SECONDS: &str = "stepfleet_operations_lag_seconds";
     pub const QUEUE_DEPTH: &str = "stepfleet_queue_depth";
     pub const JOURNAL_LAG_ROWS: &str = "stepfleet_journal_lag_rows";
     pub const ARCHIVED_ROWS: &str = "stepfleet_archived_rows_total";
@@ -35,5 +36,6 @@ pub mod metric {
     pub const SESSIONS_OVERDUE: &str = "stepfleet_sessions_overdue";
     pub const SESSIONS_HEALED: &str = "stepfleet_sessions_healed_total";
     pub const OPERATIONS_WITHOUT_EXECUTOR: &str = "stepfleet_operations_without_executor";
+    pub const SERVICE_FAILURES: &str = "stepfleet_service_failures_total";
     pub const INVARIANT_BROKEN: &str = "stepfleet_invariant_broken_total";
 }

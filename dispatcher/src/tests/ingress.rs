@@ -157,6 +157,51 @@ async fn nothing_is_acknowledged_before_the_ledger_has_it() {
     assert_eq!(world.store.all_actions().len() as u64, 1 + MESSAGES);
 }
 
+/// Where nothing can be published, nothing can be buried, and what has no id would be another action each time it
+/// came again.
+#[tokio::test(start_paused = true)]
+async fn an_alarm_of_the_broker_repeats_nothing_and_holds_nothing_up() {
+    let world = World::new().await;
+    world.create("s1", "a1", "echo").await;
+    let nameless = json!({"type": "input", "session_id": "s1", "payload": {"text": "hi"}});
+    world.queue.alarm(Duration::from_secs(60));
+    world.queue.put(QUEUE_INGRESS, b"rubbish".to_vec());
+    put(&world.queue, &nameless);
+    tokio::time::sleep(Duration::from_secs(20)).await;
+    assert_eq!((world.store.all_actions().len(), world.queue.acknowledged(QUEUE_INGRESS)), (2, 1));
+    put(&world.queue, &nameless);
+    tokio::time::sleep(Duration::from_secs(20)).await;
+    assert_eq!((world.store.all_actions().len(), world.queue.acknowledged(QUEUE_INGRESS)), (3, 2));
+    assert!(letters(&world).await.is_empty());
+    tokio::time::sleep(Duration::from_secs(30)).await;
+    let reasons: Vec<String> = letters(&world).await.into_iter().map(|letter| letter.reason).collect();
+    assert!(matches!(&reasons[..], [reason] if reason.starts_with("invalid_json")), "{reasons:?}");
+    assert_eq!(world.store.all_actions().len(), 3);
+}
+
+/// Each look that fails is a line of the log.
+#[tokio::test(start_paused = true)]
+async fn while_the_store_is_away_no_message_is_looked_at_again() {
+    let trace = Trace::new();
+    let faults = Faults::new("gateway", Dice::new(9), FaultRates::NONE, trace.clone());
+    let for_store = faults.clone();
+    let world = World::with(move |deps| {
+        let operations = Arc::new(Unreliable::new(deps.operations.clone(), for_store.clone()));
+        let ledger = Arc::new(Unreliable::new(deps.ledger.clone(), for_store));
+        crate::Deps { operations, ledger, ..deps }
+    })
+    .await;
+    world.create("s1", "a1", "echo").await;
+    let looks = || trace.tail(usize::MAX).iter().filter(|line| line.ends_with("operations.operation")).count();
+    faults.outage(&[Port::Operations, Port::Ledger], Duration::from_secs(40));
+    let result = json!({"operation_id": "o1", "result": 1});
+    put(&world.queue, &json!({"type": "tool_result", "session_id": "s1", "payload": result}));
+    tokio::time::sleep(Duration::from_secs(30)).await;
+    assert_eq!((looks(), world.queue.acknowledged(QUEUE_INGRESS)), (1, 0));
+    tokio::time::sleep(Duration::from_secs(30)).await;
+    assert_eq!(looks(), 2);
+}
+
 /// The ledger would take a result as the answer of the person who was asked; the gateway knows better, and
 /// waits until it can look.
 #[tokio::test(start_paused = true)]

@@ -9,7 +9,7 @@ use std::sync::Mutex;
 
 use async_trait::async_trait;
 use domain::failure::Failure;
-use domain::ports::{Content, DeadLetter, DeadLetters, Deliveries, Delivery, Queue};
+use domain::ports::{Content, DeadLetter, DeadLetters, Deliveries, Delivery, Queue, Sweep, Swept, Told};
 use schemas::action::{Action, Lane};
 use schemas::id::Shard;
 use schemas::limits::DELIVERIES_MAX;
@@ -128,6 +128,10 @@ impl DeadLetters for EmbeddedQueue {
 
     async fn discard(&self, _id: &str) -> Result<bool, Failure> {
         Ok(false)
+    }
+
+    async fn sweep(&self, _sweep: Sweep, _told: Told) -> Result<Swept, Failure> {
+        Ok(Swept::default())
     }
 }
 

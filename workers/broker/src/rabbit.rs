@@ -17,6 +17,7 @@ mod link;
 mod live;
 mod message;
 mod publisher;
+mod report;
 mod settings;
 mod survey;
 mod tasks;
@@ -28,7 +29,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
 use domain::failure::Failure;
-use domain::ports::{DeadLetter, DeadLetters, Deliveries, Live, Queue, TaskQueue};
+use domain::ports::{DeadLetter, DeadLetters, Deliveries, Live, Queue, Sweep, Swept, TaskQueue, Told};
 use schemas::action::{Action, Lane};
 use schemas::id::Shard;
 use tokio::sync::oneshot;
@@ -41,6 +42,7 @@ use link::Link;
 use live::RabbitLive;
 use message::Message;
 use publisher::Publisher;
+use report::Report;
 use settings::Settings;
 pub use survey::Survey;
 use tasks::RabbitTasks;
@@ -64,12 +66,13 @@ impl Rabbit {
         Ok(Self { queue: Arc::new(queue), live })
     }
 
-    /// Looks at a broker once, and changes nothing on it. `shards` as for [`Self::start`].
+    /// Looks at a broker once, and changes nothing on it. `shards` as for [`Self::start`]; `pools` are those whose
+    /// tasks travel over the broker, as [`TaskQueue`] has them.
     ///
     /// # Errors
     /// The URL makes no sense, or the broker cannot be reached; the text says why.
-    pub async fn survey(url: &str, shards: u16) -> Result<Survey, Failure> {
-        survey::survey(&Settings::parse(url, shards)?).await
+    pub async fn survey(url: &str, shards: u16, pools: &[String]) -> Result<Survey, Failure> {
+        survey::survey(&Settings::parse(url, shards)?, pools).await
     }
 
     pub fn queue(&self) -> Arc<dyn Queue> {
@@ -110,11 +113,12 @@ struct RabbitQueue {
 impl RabbitQueue {
     fn open(settings: Settings) -> Self {
         let settings = Arc::new(settings);
-        let publishing = Link::open(settings.clone(), "publishes");
-        let consuming = Link::open(settings.clone(), "consumes");
+        let report = Report::new(settings.to_string());
+        let publishing = Link::open(settings.clone(), "publishes", report.clone());
+        let consuming = Link::open(settings.clone(), "consumes", report);
         let troubles = Troubles::default();
         let publisher = Publisher::start(publishing.clone(), settings.shards(), troubles.clone());
-        let graveyard = Graveyard::new(consuming.clone(), publisher.clone());
+        let graveyard = Graveyard::new(consuming.clone(), publisher.clone(), settings.shards());
         let express = Express::start(publishing.clone(), consuming.clone(), troubles.clone());
         Self { publishing, consuming, publisher, graveyard, express, troubles, lanes: Mutex::default() }
     }
@@ -183,5 +187,9 @@ impl DeadLetters for RabbitQueue {
 
     async fn discard(&self, id: &str) -> Result<bool, Failure> {
         self.graveyard.discard(id).await
+    }
+
+    async fn sweep(&self, sweep: Sweep, told: Told) -> Result<Swept, Failure> {
+        self.graveyard.sweep(sweep, told).await
     }
 }

@@ -20,5 +20,6 @@ pub fn action(shard: u16, n: u64) -> Action {
         payload: Json::null(),
         metadata: Json::null(),
         accepted_at_ms: 0,
+        opens: None,
     }
 }

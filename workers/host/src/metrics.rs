@@ -50,6 +50,7 @@ fn describe() {
     describe_counter!(ARCHIVED_ROWS, count, "Journal rows moved to the archive");
     describe_counter!(LEASE_CHANGES, count, "Shards taken or given back");
     describe_counter!(SESSIONS_HEALED, count, "Sessions that nothing would have moved, moved by the auditor");
+    describe_counter!(SERVICE_FAILURES, count, "What the store or the broker did not do when it was asked, by which");
     describe_counter!(INVARIANT_BROKEN, count, "Invariants found broken: anything above 0 is a defect");
     describe_gauge!(SESSIONS_LIVE, count, "Sessions that have not ended");
     describe_gauge!(SESSIONS_ACTIVE, count, "Sessions held in memory");
@@ -70,6 +71,11 @@ fn describe() {
     describe_gauge!(STREAMS_OPEN, count, "Open event streams");
     let seconds = Unit::Seconds;
     describe_gauge!(QUEUE_LAG_SECONDS, seconds, "Age of the oldest action that could be processed and is not");
+    describe_gauge!(
+        OPERATIONS_LAG_SECONDS,
+        seconds,
+        "Time for which the fleet's own executors could have begun the oldest operation that waits"
+    );
     describe_histogram!(ACCEPT_SECONDS, seconds, "From request to durable acceptance");
     describe_histogram!(STEP_SECONDS, seconds, "Duration of a step, without its commit");
     describe_histogram!(COMMIT_SECONDS, seconds, "Duration of a group commit");

@@ -7,12 +7,14 @@ use std::time::{Duration, Instant};
 
 use domain::failure::Failure;
 use domain::outage::Outage;
+use schemas::telemetry::metric;
 
 /// One log, one store: the duties of a process share this, and know nothing of each other.
 static STORE: LazyLock<Stall> = LazyLock::new(Stall::new);
 
 /// `what` cannot go on before the store takes something, or gives it; it tries again by itself.
 pub fn note(what: &'static str, failure: &Failure) {
+    metrics::counter!(metric::SERVICE_FAILURES, "of" => "store").increment(1);
     tracing::debug!(what, %failure, "waits for the store");
     if let Some(left_out) = STORE.see(true, STORE.begun.elapsed()) {
         tracing::warn!(what, %failure, left_out, "the store cannot be used at present; what needs it goes on trying");

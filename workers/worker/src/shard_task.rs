@@ -4,6 +4,8 @@
 mod foreign;
 mod lanes;
 mod scan;
+#[cfg(test)]
+mod tests;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -100,8 +102,10 @@ impl ShardTask {
                 () = tokio::time::sleep(due) => self.wake_due(),
                 found = self.scan.found() => self.take_up(found),
                 _ = poll.tick() => {
-                    self.control.open();
-                    self.work.open();
+                    for lane in [&mut self.control, &mut self.work] {
+                        lane.open();
+                        lane.bury_on().await;
+                    }
                     self.scan.begin(&self.context, LEDGER_POLL_MS);
                 }
                 // Last, so that a flood of work starves nothing above.
@@ -130,7 +134,7 @@ impl ShardTask {
             Content::Foreign(message) => {
                 if let Err(reason) = self.foreigners.take(place, &message) {
                     foreign::tell_buried(&self.context, &reason);
-                    self.lane(lane).bury(place, &reason).await;
+                    self.lane(lane).bury(place, reason).await;
                 }
             }
         }
@@ -143,7 +147,7 @@ impl ShardTask {
                 None => self.lane(place.lane).ack(place).await,
                 Some(reason) => {
                     foreign::tell_buried(&self.context, &reason);
-                    self.lane(place.lane).bury(place, &reason).await;
+                    self.lane(place.lane).bury(place, reason).await;
                 }
             }
         }

@@ -49,7 +49,7 @@ async fn without_the_broker_actions_are_accepted_and_applied() {
     let (ok, out, err) = fleet.here().cli(&["health", "--json"]).await;
     assert!(!ok && err.contains("degraded"), "{out}{err}");
     wait("all workers have noticed", || async {
-        fleet.workers.iter().all(|worker| has_said(worker, &BROKER)).then_some(())
+        fleet.workers.iter().all(|worker| has_said(worker, &[BROKER])).then_some(())
     })
     .await;
     for client in &fleet.clients {

@@ -32,7 +32,7 @@ async fn processes_before_their_services_wait_and_become_ready_by_themselves() {
     fleet.migrate(SHARDS).await;
     // Nobody waits for the broker.
     fleet.ready().await;
-    say_they_lack(&fleet, &BROKER).await;
+    say_they_lack(&fleet, &[BROKER]).await;
     let waited = started.elapsed();
     for member in fleet.members() {
         assert_rare(member, waited, &BTreeMap::new());

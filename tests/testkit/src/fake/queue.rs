@@ -1,6 +1,6 @@
 //! A queue that does all that RabbitMQ may do to its users: it loses, repeats, delays and reorders
 //! deliveries, gives back what a lost consumer held, loses confirms, drops channels, lets a replaced
-//! consumer linger, buries what came back too often, and is away at times.
+//! consumer linger, buries what came back too often, is away at times, and at others takes nothing.
 
 mod consumer;
 mod grave;
@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use domain::failure::Failure;
-use domain::ports::{Content, DeadLetter, DeadLetters, Deliveries, Foreign, Queue};
+use domain::ports::{Content, DeadLetter, DeadLetters, Deed, Deliveries, Foreign, Queue, Sweep, Swept, Told};
 use schemas::action::{Action, Lane};
 use schemas::id::Shard;
 use schemas::topology::{QUEUE_INGRESS, shard_queue};
@@ -69,6 +69,7 @@ impl QueueFaults {
 
 /// Messages that a lane holds at most.
 const LANE_MAX: usize = 4_096;
+const ALARM: &str = "the broker takes no messages for now";
 
 /// Cheap to clone; clones are the same broker.
 #[derive(Clone)]
@@ -78,8 +79,30 @@ pub struct FaultyQueue {
     /// By the name of their queue.
     lanes: Arc<Mutex<BTreeMap<String, SharedLane>>>,
     grave: Grave,
-    away_until: Arc<Mutex<Option<Instant>>>,
+    away: Spell,
+    alarm: Spell,
     published: Arc<Mutex<Vec<Action>>>,
+}
+
+/// Something that lasts for a while. Cheap to clone; clones are the same.
+#[derive(Clone, Default)]
+struct Spell(Arc<Mutex<Option<Instant>>>);
+
+impl Spell {
+    fn begin(&self, length: Duration) {
+        *lock(&self.0) = Some(Instant::now() + length);
+    }
+
+    fn end(&self) {
+        *lock(&self.0) = None;
+    }
+
+    fn check(&self, failure: &str) -> Result<(), Failure> {
+        match *lock(&self.0) {
+            Some(until) if Instant::now() < until => Err(Failure::unavailable(failure)),
+            _ => Ok(()),
+        }
+    }
 }
 
 impl FaultyQueue {
@@ -89,7 +112,8 @@ impl FaultyQueue {
             dice,
             lanes: Arc::default(),
             grave: Grave::default(),
-            away_until: Arc::default(),
+            away: Spell::default(),
+            alarm: Spell::default(),
             published: Arc::default(),
         }
     }
@@ -102,15 +126,22 @@ impl FaultyQueue {
     /// Ends all faults from now on; what is lost stays lost.
     pub fn heal(&self) {
         *lock(&self.faults) = QueueFaults::NONE;
-        *lock(&self.away_until) = None;
+        self.away.end();
+        self.alarm.end();
     }
 
     /// The broker is away for this long: calls fail, channels break.
     pub fn outage(&self, length: Duration) {
-        *lock(&self.away_until) = Some(Instant::now() + length);
+        self.away.begin(length);
         for lane in lock(&self.lanes).values() {
             lane.break_channels();
         }
+    }
+
+    /// The broker has no memory or disk left for this long: it takes no messages, dead letters included, and
+    /// delivers as before.
+    pub fn alarm(&self, length: Duration) {
+        self.alarm.begin(length);
     }
 
     /// Every action handed over so far, in order.
@@ -140,14 +171,16 @@ impl FaultyQueue {
         let hand_over = HandOver { until: Instant::now() + linger, overlaps: self.dice.chance(faults.overlap) };
         let lane = self.lane(queue);
         let id = lane.attach(hand_over);
-        Ok(Box::new(Consumer::new(lane, id, self.dice.clone(), &faults)))
+        Ok(Box::new(Consumer::new(lane, id, self.dice.clone(), &faults, self.alarm.clone())))
     }
 
     fn check_up(&self) -> Result<(), Failure> {
-        match *lock(&self.away_until) {
-            Some(until) if Instant::now() < until => Err(Failure::unavailable("the broker is away")),
-            _ => Ok(()),
-        }
+        self.away.check("the broker is away")
+    }
+
+    fn check_takes(&self) -> Result<(), Failure> {
+        self.check_up()?;
+        self.alarm.check(ALARM)
     }
 
     fn enqueue(&self, action: &Action, faults: &QueueFaults) -> Result<(), Failure> {
@@ -171,7 +204,7 @@ impl FaultyQueue {
 #[async_trait]
 impl Queue for FaultyQueue {
     async fn publish(&self, actions: &[Action]) -> Result<(), Failure> {
-        self.check_up()?;
+        self.check_takes()?;
         let faults = lock(&self.faults).clone();
         lock(&self.published).extend(actions.iter().cloned());
         for action in actions {
@@ -192,7 +225,7 @@ impl Queue for FaultyQueue {
     }
 
     async fn ping(&self) -> Result<(), Failure> {
-        self.check_up()
+        self.check_takes()
     }
 }
 
@@ -213,7 +246,7 @@ impl DeadLetters for FaultyQueue {
     }
 
     async fn redrive(&self, id: &str) -> Result<bool, Failure> {
-        self.check_up()?;
+        self.check_takes()?;
         let Some((origin, content)) = self.grave.dig_up(id) else { return Ok(false) };
         self.lane(&origin).push(Instant::now(), content);
         Ok(true)
@@ -223,4 +256,24 @@ impl DeadLetters for FaultyQueue {
         self.check_up()?;
         Ok(self.grave.dig_up(id).is_some())
     }
+
+    async fn sweep(&self, sweep: Sweep, told: Told) -> Result<Swept, Failure> {
+        let mut swept = Swept::default();
+        for letter in self.list(usize::MAX).await? {
+            if sweep.means(&letter) {
+                let done = match sweep.deed {
+                    Deed::Redrive => self.redrive(&letter.id).await?,
+                    Deed::Discard => self.discard(&letter.id).await?,
+                };
+                swept.done += u64::from(done);
+            } else {
+                swept.kept += 1;
+            }
+            told(swept);
+        }
+        Ok(swept)
+    }
 }
+
+#[cfg(test)]
+mod tests;

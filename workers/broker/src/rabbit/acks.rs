@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use lapin::BasicProperties;
 
 /// A delivery that is not acknowledged: whole, because it may have to be buried.
+#[derive(Clone)]
 pub(super) struct Held {
     pub properties: BasicProperties,
     pub body: Vec<u8>,
@@ -20,18 +21,18 @@ pub(super) enum Ack {
 
 #[derive(Default)]
 pub(super) struct Acks {
-    open: BTreeMap<u64, Option<Held>>,
+    open: BTreeMap<u64, Held>,
     settled: Vec<u64>,
 }
 
 impl Acks {
     pub fn deliver(&mut self, tag: u64, held: Held) {
-        self.open.insert(tag, Some(held));
+        self.open.insert(tag, held);
     }
 
-    /// Lends out what is buried. It stays open until it is settled.
-    pub fn take(&mut self, tag: u64) -> Option<Held> {
-        self.open.get_mut(&tag)?.take()
+    /// What is to be buried. It stays open until it is settled: the burial may fail, and be tried again.
+    pub fn held(&self, tag: u64) -> Option<Held> {
+        self.open.get(&tag).cloned()
     }
 
     /// Whether the tag was open.
@@ -89,8 +90,8 @@ mod tests {
         }
         assert_eq!(acks.flush(), [Ack::UpTo(2), Ack::One(4), Ack::One(5)]);
         assert!(!acks.settle(4), "settled once only");
-        assert!(acks.take(3).is_some() && acks.take(3).is_none());
-        assert!(acks.settle(3), "lending out does not settle");
+        assert!(acks.held(3).is_some() && acks.held(3).is_some(), "a burial that failed can be tried again");
+        assert!(acks.settle(3) && acks.held(3).is_none());
     }
 
     proptest! {

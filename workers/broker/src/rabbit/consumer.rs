@@ -41,8 +41,8 @@ impl Source {
 /// From the owner to the task.
 pub(super) enum Order {
     Ack(u64),
-    /// Lends out a delivery that is to be buried.
-    Lend(u64, oneshot::Sender<Option<Held>>),
+    /// Shows a delivery that is to be buried.
+    Show(u64, oneshot::Sender<Option<Held>>),
 }
 
 /// The task's ends of the two ways.
@@ -90,9 +90,11 @@ impl Deliveries for Consumer {
     }
 
     async fn bury(&mut self, tag: u64, reason: &str) -> Result<(), Failure> {
-        let (lend, lent) = oneshot::channel();
-        self.order(Order::Lend(tag, lend)).await?;
-        let held = lent.await.ok().flatten().ok_or_else(lost)?;
+        // Nothing is copied for a broker that takes nothing.
+        self.publisher.ping()?;
+        let (show, shown) = oneshot::channel();
+        self.order(Order::Show(tag, show)).await?;
+        let held = shown.await.ok().flatten().ok_or_else(lost)?;
         self.publisher.publish(vec![letter::write(&self.source.queue(), held, reason)]).await?;
         self.order(Order::Ack(tag)).await
     }

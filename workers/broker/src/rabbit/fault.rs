@@ -6,6 +6,7 @@ use lapin::{Error, ErrorKind};
 /// Reply codes of AMQP 0-9-1.
 const ACCESS_REFUSED: u16 = 403;
 const NOT_FOUND: u16 = 404;
+const RESOURCE_LOCKED: u16 = 405;
 const PRECONDITION_FAILED: u16 = 406;
 
 /// A call that did not happen.
@@ -47,6 +48,11 @@ pub(super) fn declaring(name: &str, error: &Error) -> Failure {
 pub(super) fn is_absent(error: &Error) -> bool {
     let names_none = |said: &str| ["no queue ", "no exchange "].iter().any(|text| said.contains(text));
     reply(error).is_some_and(|(code, said)| code == NOT_FOUND && names_none(said))
+}
+
+/// Whether another connection has it for itself.
+pub(super) fn is_locked(error: &Error) -> bool {
+    reply(error).is_some_and(|(code, _)| code == RESOURCE_LOCKED)
 }
 
 /// Reply code and text, if the broker said no.

@@ -49,10 +49,10 @@ impl Hand {
                     self.acks.settle(tag);
                 }
             }
-            Order::Lend(tag, lend) => {
-                let held = if Early::is_copy(tag) { self.early.take(tag) } else { self.acks.take(tag) };
-                // Nobody waits any more: the delivery stays open and comes again.
-                let _ = lend.send(held);
+            Order::Show(tag, show) => {
+                let held = if Early::is_copy(tag) { self.early.held(tag) } else { self.acks.held(tag) };
+                // Nobody waits any more: the delivery stays open.
+                let _ = show.send(held);
             }
         }
     }

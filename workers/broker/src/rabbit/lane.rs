@@ -55,7 +55,8 @@ enum End {
     Trouble(Failure),
 }
 
-type Burial = BoxFuture<'static, (u64, Result<(), Failure>)>;
+/// Gives the tag of what the dead letters have.
+type Burial = BoxFuture<'static, u64>;
 
 impl LaneTask {
     pub async fn run(mut self) {
@@ -118,12 +119,9 @@ impl LaneTask {
                     }
                     orders.drain(..).for_each(|order| hand.carry_out(order));
                 }
-                Some((tag, buried)) = burials.next(), if !burials.is_empty() => match buried {
-                    Ok(()) => {
-                        hand.acks.settle(tag);
-                    }
-                    Err(failure) => return End::Trouble(failure),
-                },
+                Some(tag) = burials.next(), if !burials.is_empty() => {
+                    hand.acks.settle(tag);
+                }
                 () = tokio::time::sleep_until(flush_at.unwrap_or_else(Instant::now)), if flush_at.is_some() => {
                     flush_at = None;
                     if let Err(error) = flush(channel, &mut hand.acks).await {
@@ -156,7 +154,7 @@ impl LaneTask {
 
     /// Hands a delivery on, or returns the burial of one that nobody could use.
     async fn take(&self, delivery: lapin::message::Delivery, hand: &mut Hand) -> Result<Option<Burial>, End> {
-        let lapin::message::Delivery { delivery_tag: tag, properties, data, acker, .. } = delivery;
+        let lapin::message::Delivery { delivery_tag: tag, properties, data, acker, redelivered, .. } = delivery;
         if data.len() > BODY_BYTES_MAX {
             tracing::warn!(
                 queue = self.source.queue(),
@@ -168,7 +166,11 @@ impl LaneTask {
             return rejected.map(|_| None).map_err(|error| end_of(&error));
         }
         match message::read(&properties, &data) {
-            Ok(content) => {
+            Ok(mut content) => {
+                if redelivered && let Content::Action(action) = &mut content {
+                    // Whoever had it before may have opened the session.
+                    action.opens = None;
+                }
                 hand.acks.deliver(tag, Held { properties, body: data });
                 if let Content::Action(action) = &content
                     && !hand.is_first(tag, action)
@@ -188,7 +190,11 @@ impl LaneTask {
                 hand.acks.deliver(tag, Held { properties: properties.clone(), body: Vec::new() });
                 let letter = letter::write(&self.source.queue(), Held { properties, body: data }, &reason);
                 let publisher = self.publisher.clone();
-                Ok(Some(Box::pin(async move { (tag, publisher.publish(vec![letter]).await) })))
+                // Held until the broker takes it: with the end of the channel, all that it holds would come again.
+                Ok(Some(Box::pin(async move {
+                    publisher.insist(letter).await;
+                    tag
+                })))
             }
         }
     }

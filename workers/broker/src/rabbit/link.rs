@@ -10,6 +10,7 @@ use lapin::{Connect, Connection, ConnectionProperties, Event};
 use tokio::sync::watch;
 use tokio::time::Instant;
 
+use super::report::{self, Report};
 use super::settings::Settings;
 use super::{backoff, fault};
 
@@ -49,10 +50,10 @@ pub(super) struct Link {
 }
 
 impl Link {
-    /// `role` tells this connection from the others of the process.
-    pub fn open(settings: Arc<Settings>, role: &'static str) -> Self {
+    /// `role` tells this connection from the others of the process, which share the report.
+    pub fn open(settings: Arc<Settings>, role: &'static str, report: Report) -> Self {
         let (sender, state) = watch::channel(State::Down(Failure::unavailable("not connected to the broker yet")));
-        tokio::spawn(keep(settings, role, sender));
+        tokio::spawn(keep(settings, role, report, sender));
         Self { state }
     }
 
@@ -74,14 +75,14 @@ impl Link {
     }
 }
 
-async fn keep(settings: Arc<Settings>, role: &'static str, state: watch::Sender<State>) {
-    let mut outage = Outage::default();
-    while !state.is_closed() {
+async fn keep(settings: Arc<Settings>, role: &'static str, report: Report, state: watch::Sender<State>) {
+    let mut failures = 0;
+    loop {
         let (reason, lasted) = match connect(&settings, role).await {
             Ok(connection) => {
-                tracing::info!(broker = %settings, role, "connected to the broker");
+                tracing::debug!(broker = %settings, role, "connected to the broker");
                 let begun = Instant::now();
-                (serve(connection, &state).await, begun.elapsed())
+                (serve(connection, &state, role, &report).await, begun.elapsed())
             }
             Err(failure) => {
                 let reason = failure.message.clone();
@@ -89,42 +90,31 @@ async fn keep(settings: Arc<Settings>, role: &'static str, state: watch::Sender<
                 (reason, Duration::ZERO)
             }
         };
-        if outage.is_news(lasted) {
-            tracing::warn!(broker = %settings, role, reason, "the broker is away; trying again until it is back");
+        if state.is_closed() {
+            return;
         }
+        report.lost(role, &reason);
+        failures = failures_after(failures, lasted);
         tokio::select! {
-            () = tokio::time::sleep(backoff::after(outage.failures)) => {}
-            () = state.closed() => {}
+            () = tokio::time::sleep(backoff::after(failures)) => {}
+            () = state.closed() => return,
         }
     }
 }
 
-/// Attempts since the last connection that held: one that is lost at once, again and again, is waited for ever
-/// longer, and told once.
-#[derive(Default)]
-struct Outage {
-    failures: u32,
-    is_told: bool,
-}
-
-impl Outage {
-    /// Counts a connection that `lasted` so long, or did not come about at all.
-    fn is_news(&mut self, lasted: Duration) -> bool {
-        if lasted >= STEADY {
-            *self = Self::default();
-        }
-        self.failures = self.failures.saturating_add(1);
-        !std::mem::replace(&mut self.is_told, true)
-    }
+/// Failures in a row, after a connection that `lasted` so long, or did not come about at all: one that is lost at
+/// once, again and again, is waited for ever longer.
+fn failures_after(failures: u32, lasted: Duration) -> u32 {
+    if lasted >= STEADY { 1 } else { failures.saturating_add(1) }
 }
 
 /// Offers the connection until it is lost; returns why.
-async fn serve(connection: Connection, state: &watch::Sender<State>) -> String {
+async fn serve(connection: Connection, state: &watch::Sender<State>, role: &'static str, report: &Report) -> String {
     let (sky, weather) = watch::channel(Weather::default());
     let up = Arc::new(Up { connection, weather });
     state.send_replace(State::Up(up.clone()));
     let lost = tokio::select! {
-        lost = loss(&up.connection, &sky) => lost,
+        lost = loss(&up.connection, &sky, role, report) => lost,
         () = state.closed() => "nobody needs it".to_owned(),
     };
     state.send_replace(State::Down(Failure::unavailable(format!("the connection to the broker is lost: {lost}"))));
@@ -151,7 +141,8 @@ pub(super) async fn connect(settings: &Settings, role: &str) -> Result<Connectio
 /// on it until it is unblocked, not even its end, so dropping it would only leave it hanging.
 ///
 /// This is the only listener of the connection: lapin hands each event to one of them.
-async fn loss(connection: &Connection, sky: &watch::Sender<Weather>) -> String {
+async fn loss(connection: &Connection, sky: &watch::Sender<Weather>, role: &'static str, report: &Report) -> String {
+    let begun = Instant::now();
     let mut events = connection.events_listener();
     let mut reason = "closed".to_owned();
     loop {
@@ -161,18 +152,19 @@ async fn loss(connection: &Connection, sky: &watch::Sender<Weather>) -> String {
                 sky.send_modify(|weather| weather.errors += 1);
             }
             Ok(Some(Event::ConnectionBlocked(why))) => {
-                tracing::warn!(reason = why, "the broker takes no messages for now");
+                report::count_failure();
                 sky.send_modify(|weather| weather.blocked = Some(why));
             }
-            Ok(Some(Event::ConnectionUnblocked)) => {
-                tracing::info!("the broker takes messages again");
-                sky.send_modify(|weather| weather.blocked = None);
-            }
+            Ok(Some(Event::ConnectionUnblocked)) => sky.send_modify(|weather| weather.blocked = None),
             Ok(Some(_)) | Err(_) => {}
             Ok(None) => return reason,
         }
         if !connection.status().connected() {
             return reason;
+        }
+        report.takes(role, sky.borrow().blocked.as_deref());
+        if begun.elapsed() >= STEADY {
+            report.holds(role);
         }
     }
 }
@@ -182,14 +174,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn connections_that_are_lost_at_once_are_one_outage() {
-        let mut outage = Outage::default();
-        let mut lose = |lasted| (outage.is_news(lasted), outage.failures);
-        assert_eq!(lose(STEADY), (true, 1));
-        for failures in 2..100 {
-            let lasted = if failures % 2 == 0 { Duration::ZERO } else { STEADY / 2 };
-            assert_eq!(lose(lasted), (false, failures));
+    fn connections_that_are_lost_at_once_are_waited_for_ever_longer() {
+        let mut failures = 0;
+        let mut lose = |lasted| {
+            failures = failures_after(failures, lasted);
+            failures
+        };
+        assert_eq!(lose(STEADY), 1);
+        for nth in 2..100 {
+            assert_eq!(lose(if nth % 2 == 0 { Duration::ZERO } else { STEADY / 2 }), nth);
         }
-        assert_eq!(lose(STEADY), (true, 1), "one that held has ended it");
+        assert_eq!(lose(STEADY), 1, "one that held has ended it");
     }
 }

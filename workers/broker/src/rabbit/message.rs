@@ -14,6 +14,7 @@ pub(super) const BODY_BYTES_MAX: usize = ACTION_BYTES_MAX + (64 << 10);
 const PERSISTENT: u8 = 2;
 
 /// A message to publish.
+#[derive(Clone)]
 pub(super) struct Message {
     pub exchange: &'static str,
     pub key: ShortString,

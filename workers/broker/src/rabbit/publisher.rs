@@ -68,6 +68,15 @@ impl Publisher {
         outcome
     }
 
+    /// Publishes a message, for as long as it takes. The broker may have it more than once in the end.
+    pub async fn insist(&self, message: Message) {
+        let mut failures = 0;
+        while self.ping().is_err() || self.publish(vec![message.clone()]).await.is_err() {
+            failures += 1;
+            tokio::time::sleep(backoff::after(failures)).await;
+        }
+    }
+
     /// Whether publishing works at present.
     pub fn ping(&self) -> Result<(), Failure> {
         self.check().map(drop)
@@ -168,6 +177,11 @@ impl Session {
                 }
                 () = gate.closed() => break,
             }
+            if let Some(failure) = &self.broken {
+                // First: whoever is told finds the gate closed.
+                gate.send_replace(Gate::Closed(failure.clone()));
+            }
+            self.flights.report();
         }
         let failure = self.broken.unwrap_or_else(|| Failure::unavailable("the publisher has ended"));
         self.flights.fail_all(&Failure::in_doubt(failure.message.clone()));
@@ -199,7 +213,6 @@ impl Session {
                 None => self.confirms.push(confirming),
             }
         }
-        self.flights.report();
     }
 
     fn settle(&mut self, done: (u64, lapin::Result<Confirmation>)) {
@@ -207,7 +220,6 @@ impl Session {
         while let Some(Some(done)) = self.confirms.next().now_or_never() {
             self.count(done);
         }
-        self.flights.report();
     }
 
     fn count(&mut self, (number, confirmation): (u64, lapin::Result<Confirmation>)) {

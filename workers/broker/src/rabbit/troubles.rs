@@ -11,9 +11,17 @@ use domain::outage::Seldom;
 /// Queues have their trouble together, when the broker has it.
 static TOLD: LazyLock<(Instant, Mutex<Seldom>)> = LazyLock::new(|| (Instant::now(), Mutex::default()));
 
-/// Cheap to clone; clones share what they know. One entry per queue at most: whether a person must mend it.
+/// Cheap to clone; clones share what they know.
 #[derive(Clone, Default)]
-pub(super) struct Troubles(Arc<Mutex<HashMap<String, bool>>>);
+pub(super) struct Troubles(Arc<Mutex<Known>>);
+
+#[derive(Default)]
+struct Known {
+    /// One entry per queue at most: whether a person must mend it.
+    places: HashMap<String, bool>,
+    /// Whether the log has a line that none of their end has followed.
+    is_told: bool,
+}
 
 impl Troubles {
     /// Logs a trouble that is new.
@@ -22,6 +30,7 @@ impl Troubles {
             return;
         }
         if !failure.retriable {
+            self.lock().is_told = true;
             tracing::error!(place, reason = failure.message, "trouble with the broker that a person must mend");
             return;
         }
@@ -29,6 +38,7 @@ impl Troubles {
         let line = told.lock().unwrap_or_else(PoisonError::into_inner).see(begun.elapsed());
         match line {
             Some(left_out) => {
+                self.lock().is_told = true;
                 tracing::warn!(place, reason = failure.message, left_out, "trouble with the broker; trying again");
             }
             None => tracing::debug!(place, reason = failure.message, "trouble with the broker; trying again"),
@@ -38,7 +48,7 @@ impl Troubles {
     /// Another text is no other trouble; that a person must mend it is news, once.
     fn is_news(&self, place: &str, failure: &Failure) -> bool {
         let must_mend = !failure.retriable;
-        match self.lock().entry(place.to_owned()) {
+        match self.lock().places.entry(place.to_owned()) {
             Entry::Vacant(new) => {
                 new.insert(must_mend);
                 true
@@ -48,12 +58,21 @@ impl Troubles {
     }
 
     pub fn clear(&self, place: &str) {
-        if self.lock().remove(place).is_some() {
-            tracing::info!(place, "the trouble with the broker is over");
+        let Some(is_last) = self.end(place) else { return };
+        match is_last {
+            true => tracing::info!("the trouble with the broker is over"),
+            false => tracing::debug!(place, "a trouble with the broker is over"),
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<String, bool>> {
+    /// `Some`: there was one, and whether the log is to say that all of it is over.
+    fn end(&self, place: &str) -> Option<bool> {
+        let mut known = self.lock();
+        known.places.remove(place)?;
+        Some(known.places.is_empty() && std::mem::take(&mut known.is_told))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Known> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -73,5 +92,17 @@ mod tests {
         assert_eq!(lines("one", Failure::unavailable), 0);
         troubles.clear("one");
         assert_eq!((lines("one", Failure::unavailable), lines("two", Failure::unavailable)), (1, 0));
+    }
+
+    #[test]
+    fn that_all_is_well_again_is_told_once_and_only_if_the_trouble_was() {
+        let troubles = Troubles::default();
+        for place in ["one", "two"] {
+            assert!(troubles.is_news(place, &Failure::unavailable("away")));
+        }
+        troubles.lock().is_told = true;
+        assert_eq!(["one", "one", "two"].map(|place| troubles.end(place)), [Some(false), None, Some(true)]);
+        assert!(troubles.is_news("one", &Failure::unavailable("away")));
+        assert_eq!(troubles.end("one"), Some(false));
     }
 }

@@ -6,9 +6,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use domain::ports::{Content, Queue};
+use lapin::BasicProperties;
 use schemas::action::Lane;
 use schemas::id::Shard;
-use schemas::topology::{QUEUE_DEAD, shard_queue};
+use schemas::topology::{APP_ID, QUEUE_DEAD, shard_queue};
 use testkit::contract::queue::{SHARDS, input, soon};
 use tokio::sync::watch;
 use tokio::time::Instant;
@@ -135,6 +136,9 @@ async fn a_broker_without_memory_refuses_at_once_and_recovers() {
     let mut deliveries = rabbit.queue().consume(Shard(1), Lane::Work).await.unwrap();
     rabbit.queue().publish(&[input(1, 1), input(1, 2)]).await.unwrap();
     let held = next(&mut deliveries).await;
+    let senseless = BasicProperties::default().with_app_id(APP_ID.into()).with_type("action.v99".into());
+    Outside::connect(&node.url()).await.put_as(&shard_queue(Shard(3), Lane::Work), b"{}", senseless).await;
+    rabbit.queue().publish(&[input(3, 1)]).await.unwrap();
     node.ctl(&["set_vm_memory_high_watermark", "0.0001"]);
     // The first one may be on its way when the broker says so.
     let started = Instant::now();
@@ -149,12 +153,24 @@ async fn a_broker_without_memory_refuses_at_once_and_recovers() {
     let failure = soon("a refusal", rabbit.tasks().open("late")).await.unwrap_err();
     assert!(failure.message.contains("takes no messages"), "{failure}");
     assert!(started.elapsed() < AT_ONCE, "{:?}", started.elapsed());
-    // Consuming goes on.
-    deliveries.ack(held.tag).await.unwrap();
-    assert_eq!(next(&mut deliveries).await.content, Content::Action(input(1, 2)));
+    // Consuming goes on. What cannot be buried now can be buried later.
+    assert!(deliveries.bury(held.tag, "too early").await.is_err());
+    let second = next(&mut deliveries).await;
+    assert_eq!(second.content, Content::Action(input(1, 2)));
+    deliveries.ack(second.tag).await.unwrap();
+    let mut others = rabbit.queue().consume(Shard(3), Lane::Work).await.unwrap();
+    let behind = next(&mut others).await;
+    assert_eq!(behind.content, Content::Action(input(3, 1)));
     node.ctl(&["set_vm_memory_high_watermark", "0.8"]);
     until("a publish", async || rabbit.queue().publish(&[input(1, 3)]).await.ok()).await;
+    soon("a burial", deliveries.bury(held.tag, "in time")).await.unwrap();
     assert_eq!(next(&mut deliveries).await.content, Content::Action(input(1, 3)));
+    let dead = rabbit.dead_letters();
+    let letters = until("both letters", async || dead.list(10).await.ok().filter(|letters| letters.len() == 2)).await;
+    for reason in ["in time", "action.v99"] {
+        assert!(letters.iter().any(|letter| letter.reason.contains(reason)), "{letters:?}");
+    }
+    others.ack(behind.tag).await.expect("its channel was not given up for what it held");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

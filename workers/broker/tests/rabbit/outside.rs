@@ -1,6 +1,7 @@
 //! A client of the broker that is not of the fleet.
 
 use async_trait::async_trait;
+use lapin::message::Delivery;
 use lapin::options::{
     BasicGetOptions, BasicPublishOptions, ConfirmSelectOptions, QueueDeclareOptions, QueueDeleteOptions,
 };
@@ -9,7 +10,7 @@ use lapin::{BasicProperties, Channel, Confirmation, Connection, ConnectionProper
 use testkit::contract::queue::Stranger;
 
 pub struct Outside {
-    _connection: Connection,
+    connection: Connection,
     channel: Channel,
 }
 
@@ -18,7 +19,7 @@ impl Outside {
         let connection = Connection::connect(url, ConnectionProperties::default()).await.expect("a connection");
         let channel = connection.create_channel().await.expect("a channel");
         channel.confirm_select(ConfirmSelectOptions::default()).await.expect("confirms");
-        Self { _connection: connection, channel }
+        Self { connection, channel }
     }
 
     pub async fn put_as(&self, queue: &str, body: &[u8], properties: BasicProperties) {
@@ -32,6 +33,17 @@ impl Outside {
     pub async fn take(&self, queue: &str) -> Option<Vec<u8>> {
         let got = self.channel.basic_get(queue.into(), BasicGetOptions { no_ack: true }).await;
         got.expect("answered").map(|message| message.delivery.data)
+    }
+
+    /// Takes one message, if there is one, and does not acknowledge it.
+    pub async fn hold(&self, queue: &str) -> Option<Delivery> {
+        let got = self.channel.basic_get(queue.into(), BasicGetOptions { no_ack: false }).await;
+        got.expect("answered").map(|message| message.delivery)
+    }
+
+    /// Goes, without a word on what it holds.
+    pub async fn leave(self) {
+        self.connection.close(200, "OK".into()).await.expect("closed");
     }
 
     /// By an exchange, which may have no queue for it.

@@ -1,5 +1,6 @@
 //! Tasks on a real broker, taken by a client that is not ours.
 
+use lapin::options::BasicNackOptions;
 use schemas::api::TaskBody;
 use schemas::id::{ConversationId, OperationId, SessionId, TurnId};
 use schemas::topology::task_queue;
@@ -38,6 +39,23 @@ async fn tasks_wait_for_whoever_takes_them() {
         let taken: TaskBody = serde_json::from_slice(&body).expect("a task");
         assert_eq!(taken, task(id));
     }
+}
+
+/// Put back, or held by a worker that is gone: it is the next one's, as it was.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_not_acknowledged_is_anothers() {
+    let (rabbit, url) = fleet("returned").await;
+    rabbit.tasks().send("python", &task("o1")).await.expect("the broker takes it");
+    let queue = task_queue("python");
+    let (first, second) = (Outside::connect(&url).await, Outside::connect(&url).await);
+    let held = until("a task", async || first.hold(&queue).await).await;
+    assert!(second.take(&queue).await.is_none(), "somebody has it");
+    held.nack(BasicNackOptions { multiple: false, requeue: true }).await.expect("put back");
+    let _held = until("what was put back", async || second.hold(&queue).await).await;
+    second.leave().await;
+    let body = until("what was left", async || first.take(&queue).await).await;
+    let taken: TaskBody = serde_json::from_slice(&body).expect("a task");
+    assert_eq!(taken, task("o1"));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -39,8 +39,9 @@ pub trait Deliveries: Send {
     /// Acknowledges a delivery, after its action is admitted.
     async fn ack(&mut self, tag: u64) -> Result<(), Failure>;
 
-    /// Moves a delivery to the dead letters, with the reason; acknowledged only once it is there.
-    /// After an `Err` the delivery comes again.
+    /// Moves a delivery to the dead letters, with the reason; acknowledged only once it is there. That publishes,
+    /// so it fails while the broker takes no messages. After an `Err` the delivery is as open as before: it may be
+    /// buried later, and comes again if the channel is lost.
     async fn bury(&mut self, tag: u64, reason: &str) -> Result<(), Failure>;
 }
 

@@ -12,7 +12,8 @@ use schemas::id::{ActionId, Namespace};
 /// In the order in which an action comes through them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stage {
-    /// At the gateway, until its row is committed. The root of the trace.
+    /// Until its row is committed: at the gateway, or by a worker, of what the fleet itself enqueues and of what others
+    /// put on the queues of shards. The root of the trace.
     Accept,
     /// To the broker, until it has confirmed.
     Publish,

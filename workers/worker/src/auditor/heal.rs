@@ -1,15 +1,19 @@
 //! What the auditor does about a missing cause: what somebody of the fleet would have done, in the same way.
 
+use std::time::SystemTime;
+
 use domain::chat::ToolError;
 use domain::conversation::cancel;
 use domain::failure::Failure;
 use domain::ports::{Ended, Ending, OperationRow, Verdict};
 use domain::tool::settled;
+use host::trace;
 use schemas::action::Action;
 use schemas::conversation::Turn;
 use schemas::id::SessionKey;
 use serde_json::Value;
 
+use crate::outgoing;
 use crate::runner::Shared;
 
 /// Whose actions they are, in the ledger.
@@ -47,21 +51,21 @@ pub(super) enum Cured {
 
 /// `place`: the next offset of the session, as it was judged.
 pub(super) async fn heal(shared: &Shared, key: &SessionKey, place: u64, cure: &Cure<'_>) -> Result<Cured, Failure> {
-    let deps = &shared.deps;
+    let (deps, begun) = (&shared.deps, trace::begin());
     match cure {
         Cure::Wake => Ok(if deps.sessions.rearm(key, place).await? { Cured::Done } else { Cured::Over }),
         Cure::End(row, outcome) => {
             let (state, action) = settled(&row.namespace, &row.operation, outcome.clone(), ACTOR);
             let ended = Ended::Settled { state, action: Box::new(action) };
             match deps.operations.end(&row.namespace, &row.operation.operation_id, None, ended).await? {
-                Ending::Settled(verdict) => Ok(taken(shared, verdict).await),
+                Ending::Settled(verdict) => Ok(taken(shared, verdict, begun).await),
                 Ending::Scheduled | Ending::NotOpen => Ok(Cured::Over),
             }
         }
         Cure::Cancel(turn) => {
             let Ok(action) = cancel::action(&key.namespace, turn, ACTOR) else { return Ok(Cured::Over) };
             match deps.ledger.accept(vec![action]).await?.into_iter().next() {
-                Some(verdict) => Ok(taken(shared, verdict).await),
+                Some(verdict) => Ok(taken(shared, verdict, begun).await),
                 None => Ok(Cured::Not),
             }
         }
@@ -70,9 +74,10 @@ pub(super) async fn heal(shared: &Shared, key: &SessionKey, place: u64, cure: &C
 }
 
 /// An action of this id that was there already has not helped.
-async fn taken(shared: &Shared, verdict: Verdict) -> Cured {
+async fn taken(shared: &Shared, verdict: Verdict, begun: Option<SystemTime>) -> Cured {
     match verdict {
         Verdict::Accepted(accepted) => {
+            outgoing::note_accepted(begun, &shared.config.worker, [&accepted.action]);
             publish(shared, accepted.action).await;
             Cured::Done
         }
@@ -80,16 +85,6 @@ async fn taken(shared: &Shared, verdict: Verdict) -> Cured {
     }
 }
 
-/// A hint to the owner of the session: what gets lost is found in the ledger.
 async fn publish(shared: &Shared, action: Action) {
-    let deps = &shared.deps;
-    if let Err(failure) = deps.queue.publish(std::slice::from_ref(&action)).await {
-        tracing::debug!(%failure, action = %action.action_id, "an action was not queued; its owner finds it");
-        return;
-    }
-    if deps.queue.is_durable()
-        && let Err(failure) = deps.ledger.mark_published(&[(action.namespace, action.action_id)]).await
-    {
-        tracing::debug!(%failure, "an action is published once more than needed");
-    }
+    outgoing::publish_and_note(shared.deps.queue.as_ref(), shared.deps.ledger.as_ref(), vec![action]).await;
 }

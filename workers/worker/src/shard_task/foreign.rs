@@ -9,12 +9,14 @@ use domain::action::foreign::{Ids, parse, reason_of, refusal_of};
 use domain::failure::Failure;
 use domain::outage::Seldom;
 use domain::ports::{Foreign, Verdict};
+use host::trace;
 use schemas::action::{Action, NewAction};
 use schemas::limits::DELIVERIES_MAX;
 use tokio::time::sleep;
 
 use super::lanes::Place;
 use crate::actor::ShardContext;
+use crate::outgoing;
 
 /// How the acceptance of some messages ended.
 pub(super) struct Done {
@@ -92,6 +94,7 @@ pub(super) fn tell_buried(context: &ShardContext, reason: &str) {
 /// Accepts and publishes, for as long as it takes. One that the ledger cannot take, however often
 /// it is offered, does not hold up the others.
 async fn accept(context: Arc<ShardContext>, places: Vec<Place>, actions: Vec<NewAction>) -> Done {
+    let begun = trace::begin();
     let mut verdicts: Vec<Result<Verdict, Failure>> = match offer(&context, actions.clone()).await {
         Ok(verdicts) => verdicts.into_iter().map(Ok).collect(),
         Err(failure) if actions.len() == 1 => vec![Err(failure)],
@@ -104,7 +107,10 @@ async fn accept(context: Arc<ShardContext>, places: Vec<Place>, actions: Vec<New
             verdicts.push(alone.and_then(|one| one.into_iter().next().ok_or_else(none)));
         }
     }
-    publish(&context, verdicts.iter().filter_map(new_action).cloned().collect()).await;
+    outgoing::note_accepted(begun, &context.shared.config.worker, verdicts.iter().filter_map(new_action));
+    // What ended with its acceptance has no place, and goes nowhere.
+    let new = verdicts.iter().filter_map(new_action).filter(|action| action.session_seq > 0).cloned().collect();
+    publish(&context, new).await;
     Done { places, verdicts }
 }
 
@@ -129,30 +135,26 @@ async fn publish(context: &ShardContext, accepted: Vec<Action>) {
         return;
     }
     let deps = &context.shared.deps;
-    match deps.queue.publish(&accepted).await {
-        Ok(()) => {
-            let ids: Vec<_> = accepted.into_iter().map(|action| (action.namespace, action.action_id)).collect();
-            // A lost note costs one more publication.
-            let _ = deps.ledger.mark_published(&ids).await;
-        }
-        Err(failure) => tracing::debug!(%failure, "not queued; the owners find it in the ledger"),
-    }
+    outgoing::publish_and_note(deps.queue.as_ref(), deps.ledger.as_ref(), accepted).await;
 }
 
-/// What was accepted just now and did not end with that.
+/// What was accepted just now.
 fn new_action(verdict: &Result<Verdict, Failure>) -> Option<&Action> {
     match verdict {
-        Ok(Verdict::Accepted(accepted)) if accepted.action.session_seq > 0 => Some(&accepted.action),
+        Ok(Verdict::Accepted(accepted)) => Some(&accepted.action),
         _ => None,
     }
 }
 
-/// What becomes of each message: `None` = acknowledged, else buried with this reason.
+/// What becomes of each message: `None` = acknowledged, else buried with this reason. A burial may take its time,
+/// so they come last.
 pub(super) fn reasons(done: Done) -> Vec<(Place, Option<String>)> {
     let reason = |verdict: Result<Verdict, Failure>| match verdict {
         Ok(Verdict::Accepted(_) | Verdict::Repeated(_)) => None,
         Ok(Verdict::Refused(refusal)) => Some(refusal_of(refusal.code, &refusal.detail)),
         Err(failure) => Some(failure.to_string()),
     };
-    done.places.into_iter().zip(done.verdicts.into_iter().map(reason)).collect()
+    let mut reasons: Vec<_> = done.places.into_iter().zip(done.verdicts.into_iter().map(reason)).collect();
+    reasons.sort_by_key(|(_, reason)| reason.is_some());
+    reasons
 }

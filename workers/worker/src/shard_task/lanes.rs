@@ -24,6 +24,8 @@ pub(super) struct Lanes {
     link: Link,
     /// How often it was opened: a tag is of use only with the deliveries it came from.
     opened: u64,
+    /// Tags of what is to be buried, and why. The broker hands out only so much of it.
+    unburied: Vec<(u64, String)>,
 }
 
 /// A delivery's place, for as long as its lane is not opened anew.
@@ -36,7 +38,7 @@ pub(super) struct Place {
 
 impl Lanes {
     pub fn new(context: Arc<ShardContext>, lane: Lane) -> Self {
-        Self { context, lane, link: Link::Closed, opened: 0 }
+        Self { context, lane, link: Link::Closed, opened: 0, unburied: Vec::new() }
     }
 
     /// Begins to open the lane, unless it is open.
@@ -58,6 +60,8 @@ impl Lanes {
                 Link::Opening(opening) => match opening.await {
                     Ok(deliveries) => {
                         self.opened += 1;
+                        // Their channel was lost, so they come again.
+                        self.unburied.clear();
                         Link::Open(deliveries)
                     }
                     Err(failure) => {
@@ -85,13 +89,26 @@ impl Lanes {
         }
     }
 
-    /// Moves a delivery to the dead letters. If that fails it comes again.
-    pub async fn bury(&mut self, place: Place, reason: &str) {
-        if let Some(deliveries) = self.of(place)
-            && let Err(failure) = deliveries.bury(place.tag, reason).await
-        {
-            tracing::warn!(%failure, lane = self.lane.as_str(), "cannot bury a message; it comes again");
-            self.link = Link::Closed;
+    /// Moves a delivery to the dead letters, as soon as the broker takes them.
+    pub async fn bury(&mut self, place: Place, reason: String) {
+        if self.of(place).is_some() {
+            self.unburied.push((place.tag, reason));
+            self.bury_on().await;
+        }
+    }
+
+    /// Tries on with what could not be buried. It is held until then: a channel that is given up for it would bring
+    /// all that it has handed out again, and count that against each message.
+    pub async fn bury_on(&mut self) {
+        let Link::Open(deliveries) = &mut self.link else { return };
+        if self.unburied.is_empty() || self.context.shared.deps.queue.ping().await.is_err() {
+            return;
+        }
+        for (tag, reason) in std::mem::take(&mut self.unburied) {
+            if let Err(failure) = deliveries.bury(tag, &reason).await {
+                tracing::debug!(%failure, lane = self.lane.as_str(), "cannot bury a message yet");
+                self.unburied.push((tag, reason));
+            }
         }
     }
 

@@ -6,8 +6,8 @@ use async_trait::async_trait;
 use domain::failure::Failure;
 use domain::ports::{Deliveries, Delivery};
 
-use super::QueueFaults;
 use super::lane::{Look, Message, SharedLane};
+use super::{ALARM, QueueFaults, Spell};
 use crate::dice::Dice;
 
 pub struct Consumer {
@@ -19,14 +19,24 @@ pub struct Consumer {
     prefetch: usize,
     lost_channel: f64,
     delivery_limit: u32,
+    alarm: Spell,
     lost: bool,
 }
 
 impl Consumer {
-    pub fn new(lane: SharedLane, id: u64, dice: Dice, faults: &QueueFaults) -> Self {
-        let prefetch = dice.range(faults.prefetch.clone()) as usize;
-        let (lost_channel, delivery_limit) = (faults.lost_channel, faults.delivery_limit);
-        Self { lane, id, held: BTreeMap::new(), next_tag: 1, dice, prefetch, lost_channel, delivery_limit, lost: false }
+    pub fn new(lane: SharedLane, id: u64, dice: Dice, faults: &QueueFaults, alarm: Spell) -> Self {
+        Self {
+            lane,
+            id,
+            held: BTreeMap::new(),
+            next_tag: 1,
+            prefetch: dice.range(faults.prefetch.clone()) as usize,
+            dice,
+            lost_channel: faults.lost_channel,
+            delivery_limit: faults.delivery_limit,
+            alarm,
+            lost: false,
+        }
     }
 
     fn look(&mut self) -> Look {
@@ -95,6 +105,7 @@ impl Deliveries for Consumer {
     }
 
     async fn bury(&mut self, tag: u64, reason: &str) -> Result<(), Failure> {
+        self.alarm.check(ALARM)?;
         let message = self.settle(tag)?;
         self.lane.bury(&message, reason);
         Ok(())

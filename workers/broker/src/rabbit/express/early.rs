@@ -33,8 +33,7 @@ pub(in super::super) enum Came {
 
 struct Open {
     id: Id,
-    /// Lent out while it is buried.
-    held: Option<Held>,
+    held: Held,
     /// Its message, once that has come.
     queued: Option<u64>,
 }
@@ -64,7 +63,7 @@ impl Early {
         let (tag, id) = (FIRST_TAG + self.given, id(action));
         self.given += 1;
         self.tags.insert(id.clone(), tag);
-        self.open.insert(tag, Open { id, held: Some(held), queued: None });
+        self.open.insert(tag, Open { id, held, queued: None });
         Some(tag)
     }
 
@@ -84,9 +83,9 @@ impl Early {
         Came::First
     }
 
-    /// Lends out a copy that is to be buried. It stays open until it is settled.
-    pub fn take(&mut self, tag: u64) -> Option<Held> {
-        self.open.get_mut(&tag)?.held.take()
+    /// A copy that is to be buried. It stays open until it is settled.
+    pub fn held(&self, tag: u64) -> Option<Held> {
+        self.open.get(&tag).map(|open| open.held.clone())
     }
 
     /// The copy is acknowledged. Returns the tag of its message, if that has come.
@@ -157,7 +156,7 @@ mod tests {
         assert_eq!(early.queued(7, &action(3, 1), &mut settled), Came::Settled);
         let two = early.copy(&action(3, 2), held()).expect("it is the next");
         assert_eq!(early.queued(8, &action(3, 2), &mut settled), Came::Again);
-        assert!(early.take(two).is_some() && early.take(two).is_none());
+        assert!(early.held(two).is_some() && early.held(two).is_some());
         assert_eq!(early.settle(two, &mut settled), Some(8));
         // A second message of the same action is the owner's to judge.
         assert_eq!(early.queued(9, &action(3, 2), &mut settled), Came::First);
