@@ -28,11 +28,11 @@ pub fn routes() -> Vec<Route> {
             .summary("All shards: owner, lease, backlog and rows that wait for the archive.")
             .answers(200, "[ShardView]"),
         Route::get("/api/workers", get(workers))
-            .summary("Live workers and the shards they own.")
+            .summary("Live workers, whatever their roles, and the shards they own.")
             .answers(200, "[WorkerView]"),
         Route::post("/api/workers/{id}/drain", post(drain))
             .scope(Scope::Admin)
-            .summary("Ask a worker to hand back its shards and take no more.")
+            .summary("Ask a worker to end what it runs, hand back its shards, if it has any, and take no more.")
             .answers(202, "DrainBody")
             .refuses(&[Code::InvalidRequest, Code::NotFound]),
     ]

@@ -115,7 +115,7 @@ pub enum Command {
     Shards,
     /// Workers and the shards they own
     Workers,
-    /// Let a worker hand over its shards (with an admin's token)
+    /// Let a worker end what it runs, hand over its shards, and end (with an admin's token)
     Drain(cmd::drain::Drain),
     /// Messages that could not be taken: list, show, redrive, drop
     Dead(cmd::dead::Dead),

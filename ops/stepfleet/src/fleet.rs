@@ -5,6 +5,7 @@ mod await_services;
 mod executor;
 mod gauges;
 mod open;
+mod presence;
 mod roles;
 mod store;
 mod time;
@@ -18,7 +19,7 @@ pub use await_services::when_ready;
 use dispatcher::Front;
 use domain::ports::Tokens;
 use domain::tool::POOL;
-pub use executor::mcp_servers;
+pub use executor::{mcp_servers, relayed_pools};
 use host::background::Background;
 use host::config::Config;
 use host::metrics::Metrics;
@@ -33,6 +34,7 @@ use tokio_util::sync::CancellationToken;
 use ulid::Ulid;
 use worker::archivist::{Archivist, ArchivistConfig, ArchivistDeps};
 use worker::executor::{Executor, Nudge, NudgingCommits};
+use worker::presence::Presence;
 use worker::runner::{Runner, RunnerConfig, RunnerDeps};
 use worker::step_log::StepLog;
 
@@ -85,6 +87,8 @@ pub struct Fleet {
     front: Option<Front>,
     tasks: Tasks,
     runner: Option<Runner>,
+    /// Of a worker without a runner.
+    presence: Option<Presence>,
     executor: Option<Executor>,
     archivist: Option<Archivist>,
     /// Where the archivist runs: a batch of history computes for longer than a session may wait.
@@ -137,6 +141,7 @@ impl Fleet {
             let deps = archivist_deps(&parts, &worker);
             threads.within(|| Archivist::start(deps, ArchivistConfig::default()))
         });
+        let presence = presence::start(&parts, &worker, roles);
         if let Some(front) = &mut front {
             let deps = gateway_deps(&parts, config, metrics.clone());
             front.lead_to(if roles.gateway { dispatcher::app(deps, &tasks) } else { dispatcher::probes(deps, &tasks) });
@@ -148,7 +153,8 @@ impl Fleet {
         if let Some(left) = runner.as_ref().filter(|_| gateway).map(Runner::left) {
             tasks.spawn("drained", move |stop| tell_of_drain(left, stop));
         }
-        Ok(Self { parts, worker, gateway, front, tasks, runner, executor, archivist, _archiving: archiving })
+        let _archiving = archiving;
+        Ok(Self { parts, worker, gateway, front, tasks, runner, presence, executor, archivist, _archiving })
     }
 
     /// Serves from now on: all that a client may need is there.
@@ -176,11 +182,14 @@ impl Fleet {
         welcome::has_guide(self.parts.store.definitions.as_ref()).await.then_some(welcome::GUIDE)
     }
 
-    /// Cancelled once a worker has handed over everything because it was told to drain. `None` for a
-    /// process that also serves as a gateway: that goes on.
+    /// Cancelled once a worker was told to drain and has no shards left, if it had any: it is to stop. `None`
+    /// for a process that also serves as a gateway: that goes on.
     pub fn drained(&self) -> Option<CancellationToken> {
-        let runner = self.runner.as_ref().filter(|_| !self.gateway)?;
-        Some(runner.left())
+        if self.gateway {
+            return None;
+        }
+        let without_shards = || self.presence.as_ref().map(Presence::told);
+        self.runner.as_ref().map(Runner::left).or_else(without_shards)
     }
 
     /// Cancelled if a task of the fleet breaks down.
@@ -190,6 +199,10 @@ impl Fleet {
 
     /// Ends in order: no new requests, the running steps to their end, the archive, the store.
     pub async fn stop(self) {
+        // Nobody counts on it from now on.
+        if let Some(presence) = &self.presence {
+            presence.leave();
+        }
         if !self.tasks.shut_down(GATEWAY_GRACE).await {
             tracing::warn!("open requests were cut off");
         }
@@ -206,6 +219,9 @@ impl Fleet {
             && tokio::time::timeout(ARCHIVE_GRACE, archivist.stop()).await.is_err()
         {
             tracing::warn!("the archive was cut off; the journal keeps what it does not have");
+        }
+        if let Some(presence) = self.presence {
+            presence.end().await;
         }
         self.parts.store.close().await;
         tracing::info!("stopped");
@@ -227,13 +243,11 @@ async fn upkeep(metrics: Metrics, stop: CancellationToken) {
 }
 
 fn runner_config(config: &Config, worker: &WorkerId, roles: Roles) -> Result<RunnerConfig> {
-    let host =
-        std::fs::read_to_string("/etc/hostname").map_or_else(|_| "localhost".into(), |name| name.trim().to_owned());
     let step_log = match &config.step_log {
         Some(path) => Some(Arc::new(StepLog::open(path).with_context(|| path.display().to_string())?)),
         None => None,
     };
-    let defaults = RunnerConfig::new(worker.clone(), host, env!("CARGO_PKG_VERSION"));
+    let defaults = RunnerConfig::new(worker.clone(), presence::host_name(), env!("CARGO_PKG_VERSION"));
     Ok(RunnerConfig { roles: roles.names(), step_log, ..defaults })
 }
 

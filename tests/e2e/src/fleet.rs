@@ -9,6 +9,7 @@ mod gate;
 mod letters;
 mod live;
 mod member;
+mod roles;
 mod scenarios;
 mod traces;
 mod waits;

@@ -20,6 +20,7 @@ use tokio_util::sync::CancellationToken;
 pub(crate) use clock::LeaseClock;
 use plan::{Plan, View};
 
+use crate::heartbeat::Heartbeat;
 use crate::runner::Shared;
 use crate::shard_task::{End, ShardTask};
 
@@ -29,6 +30,7 @@ pub(crate) struct LeaseKeeper {
     /// Told to leave, by this process or by an operator.
     leave: CancellationToken,
     leaving: bool,
+    heartbeat: Heartbeat,
     /// By shard, so that a simulation repeats itself.
     held: BTreeMap<Shard, Held>,
     tasks: JoinSet<(Lease, End)>,
@@ -36,8 +38,6 @@ pub(crate) struct LeaseKeeper {
     /// Not told of yet.
     lost: Vec<Lease>,
     told_lost: Option<Instant>,
-    /// It was said that the schema is newer than this program.
-    is_told: bool,
 }
 
 struct Held {
@@ -51,9 +51,11 @@ struct Held {
 
 impl LeaseKeeper {
     pub fn new(shared: Arc<Shared>, leave: CancellationToken) -> Self {
+        let config = &shared.config;
+        let heartbeat = Heartbeat::new(&config.worker, &config.host, &config.version, &config.roles);
         let (held, tasks) = (BTreeMap::new(), JoinSet::new());
         let (lost, told_lost) = (Vec::new(), None);
-        Self { shared, leave, leaving: false, held, tasks, renewed: None, lost, told_lost, is_told: false }
+        Self { shared, leave, leaving: false, heartbeat, held, tasks, renewed: None, lost, told_lost }
     }
 
     pub async fn run(mut self) {
@@ -109,7 +111,7 @@ impl LeaseKeeper {
             self.renew().await?;
         }
         for worker in leases.release_gone().await? {
-            tracing::info!(%worker, "the process of a worker is gone; its shards are free");
+            tracing::info!(%worker, "the process of a worker is gone; what it held is free");
         }
         let workers = leases.workers(i64::try_from(config.lease_ms).unwrap_or(i64::MAX)).await?;
         let shards = leases.shards().await?;
@@ -118,24 +120,8 @@ impl LeaseKeeper {
     }
 
     async fn heartbeat(&mut self) -> Result<(), Failure> {
-        let config = &self.shared.config;
-        let info = WorkerInfo {
-            worker: config.worker.clone(),
-            host: config.host.clone(),
-            version: config.version.clone(),
-            roles: config.roles.clone(),
-            draining: self.leaving,
-            heartbeat_age_ms: 0,
-        };
-        let heard = self.shared.deps.leases.heartbeat(&info).await?;
-        // Migrations only add, so that the release before goes on beside the new one; but it cannot start again.
-        if let Some(found) = heard.newer_schema.filter(|_| !std::mem::replace(&mut self.is_told, true)) {
-            tracing::warn!(
-                schema = found,
-                "the database was migrated for a newer release; this worker goes on until it is replaced by one"
-            );
-        }
-        if heard.draining {
+        let leases = self.shared.deps.leases.clone();
+        if self.heartbeat.beat(leases.as_ref(), self.leaving).await? {
             self.leave.cancel();
         }
         Ok(())
@@ -254,6 +240,6 @@ impl LeaseKeeper {
     }
 }
 
-fn late(bound: Duration) -> Failure {
+pub(crate) fn late(bound: Duration) -> Failure {
     Failure::unavailable(format!("the store did not answer within {} ms", bound.as_millis()))
 }

@@ -4,11 +4,14 @@
 
 pub mod archivist;
 pub mod executor;
+pub mod presence;
 pub mod runner;
 pub mod step_log;
 pub mod talk;
 mod actor;
 mod auditor;
+mod heartbeat;
+mod outgoing;
 mod shard_task;
 mod schedule;
 mod lease;

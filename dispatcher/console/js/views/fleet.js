@@ -103,7 +103,9 @@ function DrainDialog({ worker, onClose, onDone }) {
   };
   return html`<${Dialog} title="Drain this worker?" onClose=${onClose} actions=${html`<span class="push"></span><${Button} onClick=${onClose}>Cancel<//>
       <${Button} kind="danger" class="confirm" busy=${busy} onClick=${send}>Drain<//>`}>
-    <p>It finishes its steps and hands its ${number(worker.shards.length)} shards to the other workers. If there is no other worker, sessions wait until one starts.</p>
+    ${worker.roles.includes('runner')
+      ? html`<p>It finishes its steps and hands its ${number(worker.shards.length)} shards to the other workers. If there is no other worker, sessions wait until one starts.</p>`
+      : html`<p>It finishes what it does as ${worker.roles.join(', ')}, and ends. If no other worker does that, it waits until one starts.</p>`}
     ${error && html`<${ProblemBox} error=${error} />`}<//>`;
 }
 

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::client::Client;
 use crate::output::{Output, facts};
 
-/// Lets a worker hand over its shards.
+/// Lets a worker end what it runs, hand over its shards, and end.
 #[derive(Debug, Args)]
 pub struct Drain {
     worker: String,

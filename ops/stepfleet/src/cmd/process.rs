@@ -40,7 +40,7 @@ pub async fn until_done(fleet: Fleet, stop: CancellationToken) -> Result<()> {
     tokio::select! {
         () = stop.cancelled() => {}
         () = failed.cancelled() => {}
-        () = until_drained(drained) => tracing::info!("drained; nothing is left to do here"),
+        () = until_drained(drained) => tracing::info!("drained by command; this process ends"),
     }
     fleet.stop().await;
     trace::flush().await;

@@ -11,14 +11,14 @@ use crate::cli::{assert_says, read, told};
 use crate::harness::{Harness, wait};
 use crate::services::Services;
 
-/// Puts messages on the queue for actions of other programs: the broker's URL, then their bodies.
+/// Puts messages on a queue, as other programs do: the broker's URL, the name of the queue, then their bodies.
 const ENQUEUE: &str = r#"
 import sys, pika
 connection = pika.BlockingConnection(pika.URLParameters(sys.argv[1]))
 channel = connection.channel()
 channel.confirm_delivery()
-for body in sys.argv[2:]:
-    channel.basic_publish("", "stepfleet.ingress", body.encode(), pika.BasicProperties(delivery_mode=2), mandatory=True)
+for body in sys.argv[3:]:
+    channel.basic_publish("", sys.argv[2], body.encode(), pika.BasicProperties(delivery_mode=2), mandatory=True)
 connection.close()
 "#;
 /// What is no action, now or later.
@@ -83,8 +83,13 @@ async fn look(fleet: &Fleet) {
 
 /// Puts messages on the queue for actions of other programs, as such a program does.
 pub(super) fn enqueue<'b>(services: &Services, bodies: impl IntoIterator<Item = &'b str>) {
+    enqueue_on(services, "stepfleet.ingress", bodies);
+}
+
+/// The same with any queue.
+pub(super) fn enqueue_on<'b>(services: &Services, queue: &str, bodies: impl IntoIterator<Item = &'b str>) {
     let mut program = Command::new("/usr/bin/python3");
-    program.args(["-c", ENQUEUE, services.amqp.as_str()]).args(bodies);
+    program.args(["-c", ENQUEUE, services.amqp.as_str(), queue]).args(bodies);
     let ran = program.output().expect("python3 is installed");
     assert!(ran.status.success(), "{}", String::from_utf8_lossy(&ran.stderr));
 }

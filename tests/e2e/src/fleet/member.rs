@@ -15,6 +15,8 @@ pub struct Member {
     pub name: String,
     /// `dispatcher` or `worker`.
     kind: &'static str,
+    /// Of a worker that has not all of them.
+    roles: Option<&'static str>,
     dir: PathBuf,
     child: Option<Child>,
     /// What it told when it was ready.
@@ -23,7 +25,14 @@ pub struct Member {
 
 impl Member {
     pub fn new(kind: &'static str, number: usize, dir: &Path) -> Self {
-        Self { name: format!("{kind}-{number}"), kind, dir: dir.to_owned(), child: None, facts: Value::Null }
+        let name = format!("{kind}-{number}");
+        Self { name, kind, roles: None, dir: dir.to_owned(), child: None, facts: Value::Null }
+    }
+
+    /// A worker that does nothing else.
+    pub fn with_roles(mut self, roles: &'static str) -> Self {
+        self.roles = Some(roles);
+        self
     }
 
     /// Starts it and waits for nothing.
@@ -36,6 +45,7 @@ impl Member {
         if self.kind == "dispatcher" {
             command.args(["--listen", "127.0.0.1:0"]);
         }
+        command.args(self.roles.iter().flat_map(|roles| ["--roles", *roles]));
         command.envs(envs.iter().map(|(name, value)| (name, value)));
         command.env("STEPFLEET_DATA_DIR", self.dir.join(&self.name));
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log);

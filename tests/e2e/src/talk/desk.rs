@@ -91,11 +91,17 @@ fn script() -> Value {
     ], "otherwise": {"text": "I heard {{prompt}}."}})
 }
 
+/// The script, in a file of the folder.
+pub fn write_script(folder: &Path) -> PathBuf {
+    let path = folder.join("script.json");
+    std::fs::write(&path, script().to_string()).expect("written");
+    path
+}
+
 /// A fleet on the script, with the definitions.
 pub async fn open() -> Harness {
     let folder = tempfile::TempDir::new().expect("a temporary directory");
-    let path = folder.path().join("script.json");
-    std::fs::write(&path, script().to_string()).expect("written");
+    let path = write_script(folder.path());
     let fleet = Harness::start_in(&[("STEPFLEET_SCRIPT", path.to_str().expect("a plain path"))]).await;
     // The script is read again at each start.
     let kept = folder.keep();

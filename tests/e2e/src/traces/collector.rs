@@ -1,5 +1,6 @@
 //! A collector of OpenTelemetry (OTLP over HTTP, in protobuf) that keeps the spans it is sent.
 
+use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
@@ -50,6 +51,15 @@ impl Collector {
     pub fn told_of(&self, action: &str) -> Vec<Span> {
         let spans = self.spans.lock().expect("no panic");
         spans.iter().filter(|span| span.action == action).cloned().collect()
+    }
+
+    /// All that has been told, by trace.
+    pub fn traces(&self) -> BTreeMap<u128, Vec<Span>> {
+        let mut traces: BTreeMap<u128, Vec<Span>> = BTreeMap::new();
+        for span in self.spans.lock().expect("no panic").iter() {
+            traces.entry(span.trace).or_default().push(span.clone());
+        }
+        traces
     }
 }
 

@@ -43,7 +43,7 @@ pub struct WorkerInfo {
 }
 
 impl WorkerInfo {
-    /// Whether it takes operations: executors without a runner have no heartbeat, and are not known.
+    /// Whether it takes operations.
     pub fn runs_operations(&self) -> bool {
         !self.draining && self.roles.iter().any(|role| role == "executor")
     }
