@@ -4,6 +4,7 @@
 It claims tasks of a pool over HTTP, runs them, and sends the result back. Start as many as you like,
 anywhere: each task goes to one of them. Kill one at any time: what it had is given to another one
 if the tool says that this is safe (`effect_class: idempotent`), and is told to be in doubt otherwise.
+Told to stop (SIGTERM), it ends what it has begun, gives back what it has not, and goes.
 
     python3 examples/external_worker.py --check                       try the tools by themselves
     STEPFLEET_TOKEN=... python3 examples/external_worker.py --url http://127.0.0.1:7070 --pool python
@@ -11,8 +12,10 @@ if the tool says that this is safe (`effect_class: idempotent`), and is told to 
 import argparse
 import json
 import os
+import signal
 import statistics
 import sys
+import threading
 import time
 import urllib.error
 import urllib.parse
@@ -89,6 +92,15 @@ class Fleet:
         status, task = self.post(path, {}, timeout=WAIT_S + 15)
         return task if status == 200 else None
 
+    def release(self, pool, task):
+        """Gives back a task that was not begun: another worker gets it at once, and no attempt is lost."""
+        body = {"operation_id": task["operation_id"], "until": task["until"], "worker": self.worker}
+        try:
+            self.post("/api/pools/%s/release" % urllib.parse.quote(pool), body, timeout=10)
+            print("%s was given back" % task["operation_id"], flush=True)
+        except OSError as failed:  # It is another one's when its claim has ended.
+            print("%s was not given back: %s" % (task["operation_id"], failed), file=sys.stderr)
+
     def tell(self, task, end):
         """Sends the end until it is taken: the same end may be sent twice."""
         body = dict(end, operation_id=task["operation_id"], session_id=task["session_id"])
@@ -105,9 +117,9 @@ class Fleet:
             time.sleep(1)
 
 
-def serve(fleet, pool, tasks):
+def serve(fleet, pool, tasks, stop):
     print("worker %s serves pool %s" % (fleet.worker, pool), flush=True)
-    while tasks != 0:
+    while tasks != 0 and not stop.is_set():
         try:
             task = fleet.claim(pool)
         except urllib.error.HTTPError as refused:
@@ -121,6 +133,8 @@ def serve(fleet, pool, tasks):
             continue
         if task is None:
             continue
+        if stop.is_set():  # It came while this worker was told to stop.
+            return fleet.release(pool, task)
         end = end_of(task)
         print("%s attempt %d: %s" % (task["tool"], task["attempt"], json.dumps(end)), flush=True)
         fleet.tell(task, end)
@@ -149,7 +163,9 @@ def main():
     token = os.environ.get("STEPFLEET_TOKEN")
     if not token:
         sys.exit("set STEPFLEET_TOKEN to a token with scope act")
-    serve(Fleet(options.url, token, options.worker), options.pool, options.tasks)
+    stop = threading.Event()
+    signal.signal(signal.SIGTERM, lambda *_: stop.set())  # A claim under way is waited for: its task would be lost.
+    serve(Fleet(options.url, token, options.worker), options.pool, options.tasks, stop)
 
 
 if __name__ == "__main__":

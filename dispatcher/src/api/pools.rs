@@ -1,5 +1,7 @@
 //! `POST /api/pools/{id}/claim`: work for somebody else's workers, in any language. A worker claims
-//! a task, runs it, and sends its end to `POST /api/tool-results`.
+//! a task, runs it, and sends its end to `POST /api/tool-results`; or gives it back (`…/release`).
+
+mod release;
 
 use std::time::Duration;
 
@@ -12,6 +14,7 @@ use domain::failure::Failure;
 use domain::ports::{Ended, Ending, Hold, OperationRow, Scope, Verdict};
 use domain::tool::attempt::{self, Next, Start};
 use domain::tool::{ActionRequest, pool_name, pool_of, settled, task_body};
+use host::trace;
 use schemas::api::TaskBody;
 use schemas::limits::{NAME_BYTES_MAX, OPERATION_GRACE_MS, TASK_WAIT_S_DEFAULT, TASK_WAIT_S_MAX};
 use schemas::problem::Code;
@@ -42,6 +45,7 @@ pub fn routes() -> Vec<Route> {
             ])
             .answers(200, "TaskBody")
             .refuses(&[Code::InvalidRequest]),
+        release::route(),
     ]
 }
 
@@ -57,8 +61,7 @@ async fn claim(
         params.problem("worker", format!("must have at most {NAME_BYTES_MAX} bytes"));
     }
     params.finish()?;
-    pool_name(&pool).map_err(|why| Refused::field("id", format!("in the path: {why}")))?;
-    let (pool, claimant) = (pool_of(&caller.namespace, &pool), format!("external:{worker}"));
+    let (pool, claimant) = (whole_name(&caller, &pool)?, claimant(&worker));
     let until = Instant::now() + Duration::from_secs(wait_s);
     loop {
         if let Some(task) = next(&gateway, &pool, &claimant).await? {
@@ -71,6 +74,17 @@ async fn claim(
         // It may have been revoked while it waited.
         caller.need(Scope::Act)?;
     }
+}
+
+/// What the pool of the path is called among the operations: it is one of the caller's namespace.
+fn whole_name(caller: &Caller, pool: &str) -> Answer<String> {
+    pool_name(pool).map_err(|why| Refused::field("id", format!("in the path: {why}")))?;
+    Ok(pool_of(&caller.namespace, pool))
+}
+
+/// What a worker of others is called among those who hold operations.
+fn claimant(worker: &str) -> String {
+    format!("external:{worker}")
 }
 
 /// The next task that may be begun. Those that may not, because their worker died, end on the way.
@@ -94,22 +108,27 @@ async fn next(gateway: &Gateway, pool: &str, claimant: &str) -> Answer<Option<Ta
     }
 }
 
+/// Whether it ended with this.
 async fn end(
     gateway: &Gateway,
     row: &OperationRow,
     error: domain::chat::ToolError,
     actor: &str,
-) -> Result<(), Failure> {
+) -> Result<bool, Failure> {
     let (state, action) = settled(&row.namespace, &row.operation, Err(error), actor);
     let ended = Ended::Settled { state, action: Box::new(action) };
-    let id = &row.operation.operation_id;
+    let (id, begun) = (&row.operation.operation_id, trace::begin());
     match gateway.operations.end(&row.namespace, id, None, ended).await? {
-        Ending::Settled(Verdict::Accepted(accepted)) => submit::publish(gateway, accepted.action).await,
+        Ending::Settled(Verdict::Accepted(accepted)) => {
+            submit::accepted_at(begun, &accepted.action, "");
+            submit::publish(gateway, accepted.action).await;
+            Ok(true)
+        }
         Ending::Settled(_) | Ending::Scheduled | Ending::NotOpen => {
             tracing::debug!(operation = %id, "had ended in the meantime");
+            Ok(false)
         }
     }
-    Ok(())
 }
 
 fn body(row: &OperationRow, request: ActionRequest) -> TaskBody {

@@ -1,5 +1,7 @@
 //! Work for workers of others: claimed once, ended once, and never across a namespace.
 
+mod release;
+
 use std::time::Duration;
 
 use axum::http::StatusCode;
@@ -136,11 +138,15 @@ async fn what_is_asked_wrongly_is_refused() {
     }
 }
 
-/// The worker in Python of `examples/`, over a real socket.
+/// The worker in Python of `examples/`.
+fn script() -> std::path::PathBuf {
+    std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples/external_worker.py")
+}
+
+/// Over a real socket.
 #[tokio::test]
 async fn a_worker_in_another_language_does_the_work() {
-    let script = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples/external_worker.py");
-    let checked = tokio::process::Command::new("python3").arg(&script).arg("--check").output().await;
+    let checked = tokio::process::Command::new("python3").arg(script()).arg("--check").output().await;
     assert!(checked.expect("python3 is needed for this test").status.success(), "its own check");
     let (world, ports) = talking().await;
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -156,7 +162,7 @@ async fn a_worker_in_another_language_does_the_work() {
     let bad = named("o2", "number_statistics", json!({"values": []}));
     dispatch(&ports, vec![good, bad, named("o3", "nobody_has_this", json!({}))]).await;
     let worker = tokio::process::Command::new("python3")
-        .arg(&script)
+        .arg(script())
         .args(["--url", &url, "--pool", "python", "--tasks", "3"])
         .env("STEPFLEET_TOKEN", ACT)
         .kill_on_drop(true)

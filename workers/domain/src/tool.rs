@@ -11,6 +11,7 @@ mod dispatch;
 mod map;
 mod operation;
 mod plan;
+pub mod release;
 mod resolve;
 pub mod schema;
 mod settle;

@@ -1,8 +1,10 @@
 //! Contract of `Operations`, and of results that name them.
 
+mod claims;
+
 use std::collections::BTreeSet;
 
-use domain::ports::{Ended, Ending, Hold, OperationQuery, OperationRow, Verdict};
+use domain::ports::{Claim, Ended, Ending, Hold, OperationQuery, OperationRow, Verdict};
 use schemas::action::{ActionOutcome, ActionType, Lane, NewAction};
 use schemas::conversation::{Operation, OperationKind, OperationState};
 use schemas::id::{Namespace, OperationId};
@@ -25,6 +27,7 @@ pub async fn suite(make: &impl AsyncFn() -> Ports) {
     attempts_are_scheduled_again(&make().await).await;
     starts_that_were_lost_are_counted_apart(&make().await).await;
     a_start_that_comes_back_is_none(&make().await).await;
+    claims::suite(make).await;
     a_result_ends_its_operation_once(&make().await).await;
     results_find_their_session(&make().await).await;
     results_without_an_open_operation_are_refused(&make().await).await;
@@ -142,7 +145,7 @@ async fn claims_end_and_are_extended(ports: &Ports) {
     ports.pass(MOMENT_MS).await;
     assert!(claim(ports, "third", 1).await.is_empty(), "the claim goes on");
     let ended = Ended::Again { after_ms: 0, error: "mine?".to_owned(), lost: true };
-    let ending = ports.operations.end(&namespace, &id, Some("first"), ended).await.expect("a write");
+    let ending = ports.operations.end(&namespace, &id, Some(Claim::by("first")), ended).await.expect("a write");
     assert!(matches!(ending, Ending::NotOpen), "{ending:?}");
     assert!(!ports.operations.extend(&namespace, &operation_id("none"), "second", 1).await.expect("a write"));
 }
@@ -191,7 +194,7 @@ async fn attempts_are_scheduled_again(ports: &Ports) {
     let (namespace, id) = (Namespace::default_ns(), operation_id("o1"));
     let again = async |after_ms, error: &str| {
         let ended = Ended::Again { after_ms, error: error.to_owned(), lost: false };
-        ports.operations.end(&namespace, &id, Some("me"), ended).await.expect("a write")
+        ports.operations.end(&namespace, &id, Some(Claim::by("me")), ended).await.expect("a write")
     };
     assert!(matches!(again(3_600_000, "no \"luck\"\n π").await, Ending::Scheduled));
     let row = ports.work("o1").await.operation;
@@ -219,7 +222,7 @@ async fn starts_that_were_lost_are_counted_apart(ports: &Ports) {
     let (namespace, id) = (Namespace::default_ns(), operation_id("o1"));
     let again = async |claimant, lost| {
         let ended = Ended::Again { after_ms: 0, error: "once more".to_owned(), lost };
-        ports.operations.end(&namespace, &id, Some(claimant), ended).await.expect("a write")
+        ports.operations.end(&namespace, &id, Some(Claim::by(claimant)), ended).await.expect("a write")
     };
     let stored = async || {
         let row = ports.work("o1").await.operation;
@@ -251,9 +254,10 @@ async fn a_start_that_comes_back_is_none(ports: &Ports) {
     let owner = with_session(ports).await;
     ports.dispatch(&owner, "s1", vec![Operation { timeout_ms: 1, ..operation("o1", "s1") }]).await;
     let (namespace, id) = (Namespace::default_ns(), operation_id("o1"));
-    let back = async |claimant, after_ms| {
+    let (me, other) = (Some(Claim::by("me")), Some(Claim::by("other")));
+    let back = async |claim, after_ms| {
         let ended = Ended::Back { after_ms, error: "nobody \"there\"".to_owned() };
-        ports.operations.end(&namespace, &id, claimant, ended).await.expect("a write")
+        ports.operations.end(&namespace, &id, claim, ended).await.expect("a write")
     };
     let started = async || {
         let claimed = claim(ports, "me", 1).await.remove(0).operation;
@@ -262,9 +266,9 @@ async fn a_start_that_comes_back_is_none(ports: &Ports) {
     assert!(matches!(back(None, 0).await, Ending::NotOpen), "nobody has it");
     for _ in 0..3 {
         assert_eq!(started().await, (1, 0, OperationState::Pending));
-        assert!(matches!(back(Some("other"), 0).await, Ending::NotOpen), "it is not theirs");
-        assert!(matches!(back(Some("me"), 0).await, Ending::Scheduled));
-        assert!(matches!(back(Some("me"), 0).await, Ending::NotOpen), "it is back already");
+        assert!(matches!(back(other, 0).await, Ending::NotOpen), "it is not theirs");
+        assert!(matches!(back(me, 0).await, Ending::Scheduled));
+        assert!(matches!(back(me, 0).await, Ending::NotOpen), "it is back already");
         assert!(matches!(back(None, 0).await, Ending::NotOpen), "and once is enough");
     }
     let row = ports.work("o1").await.operation;
@@ -274,7 +278,7 @@ async fn a_start_that_comes_back_is_none(ports: &Ports) {
     assert_eq!(started().await, (1, 0, OperationState::Pending));
     ports.pass(MOMENT_MS).await;
     assert_eq!(started().await, (2, 1, OperationState::Running), "its claim has ended");
-    assert!(matches!(back(Some("me"), 3_600_000).await, Ending::Scheduled));
+    assert!(matches!(back(me, 3_600_000).await, Ending::Scheduled));
     let row = ports.work("o1").await.operation;
     assert_eq!((row.state, row.attempt, row.lost), (OperationState::Pending, 1, 1));
     assert!(claim(ports, "me", 1).await.is_empty(), "not yet");
@@ -291,7 +295,7 @@ async fn a_result_ends_its_operation_once(ports: &Ports) {
     let namespace = Namespace::default_ns();
     let end = async |id: &str, state, action| {
         let ended = settled(state, action);
-        ports.operations.end(&namespace, &operation_id(id), Some("me"), ended).await.expect("a write")
+        ports.operations.end(&namespace, &operation_id(id), Some(Claim::by("me")), ended).await.expect("a write")
     };
     let result = tool_result("r1", "o1", Some("s1"));
     let Ending::Settled(verdict) = end("o1", OperationState::Completed, result.clone()).await else {

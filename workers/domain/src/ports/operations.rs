@@ -7,7 +7,7 @@ use schemas::id::{ConversationId, Namespace, OperationId, TurnId};
 
 use super::ledger::Verdict;
 use crate::failure::Failure;
-pub use crate::talk::Hold;
+pub use crate::talk::{Claim, Hold};
 
 /// An operation with its namespace.
 #[derive(Debug, Clone, PartialEq)]
@@ -36,16 +36,19 @@ pub enum Ended {
     Settled { state: OperationState, action: Box<NewAction> },
     /// To be tried again after so many milliseconds. `lost`: it did not fail, it was not brought to its end.
     Again { after_ms: u64, error: String, lost: bool },
-    /// It never began: whoever was to be given it cannot be reached. To be claimed again after so many
-    /// milliseconds; the start is undone, and counts neither as an attempt nor as lost.
+    /// It never began: whoever was to be given it cannot be reached, or has given it back. To be claimed again
+    /// after so many milliseconds; the start is undone, and counts neither as an attempt nor as lost.
     Back { after_ms: u64, error: String },
+    /// Whoever began it gives it up: as if the claim had ended by itself, it can be claimed again, `running` as it
+    /// was, after so many milliseconds. The next claim counts it as lost.
+    Left { after_ms: u64, error: String },
 }
 
 #[derive(Debug, Clone)]
 pub enum Ending {
     Settled(Verdict),
     Scheduled,
-    /// It is not open, or (for `Again` and `Back`) not claimed by the caller any more: nothing was written.
+    /// It is not open, or (for all but `Settled`) not claimed by the caller any more: nothing was written.
     NotOpen,
 }
 
@@ -64,13 +67,14 @@ pub trait Operations: Send + Sync {
     async fn release(&self, pool: &str) -> Result<u64, Failure>;
 
     /// Ends an attempt: the operation's state and the acceptance of its result are one transaction. One that
-    /// was `lost` is added to the operation's; one that comes `Back` is taken off its attempts, and only while
-    /// somebody has it.
+    /// was `lost` is added to the operation's; one that comes `Back` is taken off its attempts. What comes `Back` or
+    /// was `Left` is something that somebody has. A result counts whoever tells it; all else only by the claim
+    /// that is given, if one is.
     async fn end(
         &self,
         namespace: &Namespace,
         id: &OperationId,
-        claimant: Option<&str>,
+        claim: Option<Claim<'_>>,
         ended: Ended,
     ) -> Result<Ending, Failure>;
 

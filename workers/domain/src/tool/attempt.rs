@@ -65,6 +65,16 @@ pub fn stopped(operation: &Operation) -> Option<Next> {
     Some(Next::Again { after_ms: 0, error: "its executor was stopped".to_owned(), lost: true })
 }
 
+/// Decides when somebody else's worker gives up what it has begun, and nobody here can ask its target: with
+/// this it has ended. `None`: it is for whoever claims it next, as if the worker had died.
+pub fn given_up(operation: &Operation) -> Option<ToolError> {
+    match stopped(operation) {
+        Some(Next::Again { .. }) => None,
+        Some(Next::End(Err(error))) => Some(error),
+        _ => Some(in_doubt(operation, "whoever ran it was stopped")),
+    }
+}
+
 /// Starts that count as attempts, with the one that runs: losses do not, up to their bound.
 fn counted(operation: &Operation) -> u32 {
     operation.attempt.saturating_sub(operation.lost.min(OPERATION_LOST_MAX))
@@ -237,6 +247,23 @@ mod tests {
         assert!(error.message.contains("was stopped") && !error.retriable, "{}", error.message);
         let more = Operation { max_attempts: 2, ..often };
         assert!(matches!(stopped(&more), Some(Next::Again { .. })), "as a failure would");
+    }
+
+    #[test]
+    fn what_a_worker_gives_up_is_begun_again_where_that_is_safe_and_in_doubt_elsewhere() {
+        for class in CLASSES {
+            let (operation, _) = operation_of(class, 1, 1);
+            match (class, given_up(&operation)) {
+                (EffectClass::Pure | EffectClass::Idempotent, None) => {}
+                (EffectClass::Probeable | EffectClass::AtMostOnce, Some(error)) => {
+                    assert!(error.message.contains("in doubt") && !error.retriable, "{}", error.message);
+                }
+                other => panic!("{other:?}"),
+            }
+        }
+        let (often, _) = operation_of(EffectClass::Pure, OPERATION_LOST_MAX + 1, 1);
+        let often = Operation { lost: OPERATION_LOST_MAX, ..often };
+        assert!(given_up(&often).is_some_and(|error| error.message.contains("too often")), "not for ever");
     }
 
     #[test]

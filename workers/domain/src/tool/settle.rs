@@ -96,6 +96,7 @@ fn action(
         payload: Json::of(&body["payload"]),
         metadata: Json::of(&Map::new()),
         session: None,
+        seat: None,
     }
 }
 
@@ -146,14 +147,17 @@ pub fn out_of_time(operation: &Operation) -> Result<Value, ToolError> {
 /// The end of a task that nobody took for as long as it may wait (SPEC W-ERR-04).
 fn untaken(operation: &Operation) -> ToolError {
     let (tool, seconds) = (&operation.tool, operation.wait_ms.unwrap_or(0) / 1_000);
-    let message = match operation.state {
-        OperationState::Running => format!(
+    // What is given back unbegun waits as if nobody had taken it; a start that was lost before that stays one.
+    let is_begun = operation.state == OperationState::Running || operation.attempt > 0;
+    let message = if is_begun {
+        format!(
             "whoever began {tool} was not heard of again, and nobody took it up within {seconds} s; it is in doubt \
              whether it took effect"
-        ),
-        _ => format!("no worker took {tool} within {seconds} s; nothing was done"),
+        )
+    } else {
+        format!("no worker took {tool} within {seconds} s; nothing was done")
     };
-    ToolError { code: ToolErrorCode::Timeout, message, retriable: operation.state == OperationState::Pending }
+    ToolError { code: ToolErrorCode::Timeout, message, retriable: !is_begun }
 }
 
 /// The end of an agent's work that has not answered in its time.

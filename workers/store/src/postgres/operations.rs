@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 use domain::failure::Failure;
-use domain::ports::{Ended, Ending, Hold, OperationQuery, OperationRow, Operations};
+use domain::ports::{Claim, Ended, Ending, Hold, OperationQuery, OperationRow, Operations};
 use schemas::action::NewAction;
 use schemas::conversation::OperationState;
 use schemas::id::{Namespace, OperationId};
@@ -50,16 +50,23 @@ const CLAIM: &str = concat!(
 const AGAIN: &str = concat!(
     "UPDATE operations SET state = 'pending', due_at_ms = ",
     moment!(),
-    " + $4::int8, until_ms = NULL, claimed_by = NULL, error = $5, lost = lost + $6::int8
+    " + $5::int8, until_ms = NULL, claimed_by = NULL, error = $6, lost = lost + $7::int8
     WHERE namespace = $1 AND operation_id = $2 AND state IN ('pending', 'running')
-        AND ($3::text IS NULL OR claimed_by = $3)"
+        AND ($3::text IS NULL OR claimed_by = $3) AND ($4::int8 IS NULL OR until_ms = $4)"
 );
 const BACK: &str = concat!(
     "UPDATE operations SET state = 'pending', due_at_ms = ",
     moment!(),
-    " + $4::int8, until_ms = NULL, claimed_by = NULL, error = $5, attempt = greatest(attempt - 1, 0)
+    " + $5::int8, until_ms = NULL, claimed_by = NULL, error = $6, attempt = greatest(attempt - 1, 0)
     WHERE namespace = $1 AND operation_id = $2 AND state = 'running'
-        AND ($3::text IS NULL OR claimed_by = $3)"
+        AND ($3::text IS NULL OR claimed_by = $3) AND ($4::int8 IS NULL OR until_ms = $4)"
+);
+const LEFT: &str = concat!(
+    "UPDATE operations SET due_at_ms = ",
+    moment!(),
+    " + $5::int8, until_ms = NULL, claimed_by = NULL, error = $6
+    WHERE namespace = $1 AND operation_id = $2 AND state = 'running'
+        AND ($3::text IS NULL OR claimed_by = $3) AND ($4::int8 IS NULL OR until_ms = $4)"
 );
 const RELEASE: &str = concat!(
     "UPDATE operations SET due_at_ms = ",
@@ -122,6 +129,7 @@ pub(super) const SQL: &[(&str, &str)] = &[
     ("operations::claim", CLAIM),
     ("operations::again", AGAIN),
     ("operations::back", BACK),
+    ("operations::left", LEFT),
     ("operations::release", RELEASE),
     ("operations::extend", EXTEND),
     ("operations::expired", EXPIRED),
@@ -155,30 +163,29 @@ impl Operations for PostgresStore {
         &self,
         namespace: &Namespace,
         id: &OperationId,
-        claimant: Option<&str>,
+        claim: Option<Claim<'_>>,
         ended: Ended,
     ) -> Result<Ending, Failure> {
-        match ended {
-            Ended::Again { after_ms, error, lost } => {
-                let (claimant, error) = (claimant.map(|text| clean(text).into_owned()), clean(&error).into_owned());
-                let query = || {
-                    let again = at(AGAIN, namespace, id).bind(&claimant).bind(span(after_ms));
-                    again.bind(&error).bind(i64::from(lost))
-                };
-                let scheduled = self.0.pool.execute(query).await? > 0;
-                Ok(if scheduled { Ending::Scheduled } else { Ending::NotOpen })
-            }
-            Ended::Back { after_ms, error } => {
-                let (claimant, error) = (claimant.map(|text| clean(text).into_owned()), clean(&error).into_owned());
-                let query = || at(BACK, namespace, id).bind(&claimant).bind(span(after_ms)).bind(&error);
-                let scheduled = self.0.pool.execute(query).await? > 0;
-                Ok(if scheduled { Ending::Scheduled } else { Ending::NotOpen })
-            }
+        let (sql, after_ms, error, lost) = match ended {
+            Ended::Again { after_ms, error, lost } => (AGAIN, after_ms, error, Some(i64::from(lost))),
+            Ended::Back { after_ms, error } => (BACK, after_ms, error, None),
+            Ended::Left { after_ms, error } => (LEFT, after_ms, error, None),
             Ended::Settled { state, action } => {
                 let settle = Settle { shards: self.0.shards, id, state, action: &action };
-                self.0.talking.run(&settle).await
+                return self.0.talking.run(&settle).await;
             }
-        }
+        };
+        let (claimant, error) = (claim.map(|claim| clean(claim.claimant).into_owned()), clean(&error).into_owned());
+        let until_ms = claim.and_then(|claim| claim.until_ms);
+        let query = || {
+            let query = at(sql, namespace, id).bind(&claimant).bind(until_ms).bind(span(after_ms)).bind(&error);
+            match lost {
+                Some(lost) => query.bind(lost),
+                None => query,
+            }
+        };
+        let scheduled = self.0.pool.execute(query).await? > 0;
+        Ok(if scheduled { Ending::Scheduled } else { Ending::NotOpen })
     }
 
     async fn extend(

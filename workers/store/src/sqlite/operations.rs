@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 use domain::failure::Failure;
-use domain::ports::{Ended, Ending, Hold, OperationQuery, OperationRow, Operations};
+use domain::ports::{Claim, Ended, Ending, Hold, OperationQuery, OperationRow, Operations};
 use domain::talk::{later, take};
 use schemas::action::NewAction;
 use schemas::conversation::OperationState;
@@ -38,13 +38,19 @@ const CLAIM: &str = "
         lost = j.value->>4, claimed_by = ?2
     FROM json_each(?1) AS j WHERE operations.namespace = j.value->>0 AND operations.operation_id = j.value->>1";
 const AGAIN: &str = "
-    UPDATE operations SET state = 'pending', due_at_ms = ?4, until_ms = NULL, claimed_by = NULL, error = ?5,
-        lost = lost + ?6
-    WHERE namespace = ?1 AND operation_id = ?2 AND state IN ('pending', 'running') AND (?3 IS NULL OR claimed_by = ?3)";
+    UPDATE operations SET state = 'pending', due_at_ms = ?5, until_ms = NULL, claimed_by = NULL, error = ?6,
+        lost = lost + ?7
+    WHERE namespace = ?1 AND operation_id = ?2 AND state IN ('pending', 'running')
+        AND (?3 IS NULL OR claimed_by = ?3) AND (?4 IS NULL OR until_ms = ?4)";
 const BACK: &str = "
-    UPDATE operations SET state = 'pending', due_at_ms = ?4, until_ms = NULL, claimed_by = NULL, error = ?5,
+    UPDATE operations SET state = 'pending', due_at_ms = ?5, until_ms = NULL, claimed_by = NULL, error = ?6,
         attempt = max(attempt - 1, 0)
-    WHERE namespace = ?1 AND operation_id = ?2 AND state = 'running' AND (?3 IS NULL OR claimed_by = ?3)";
+    WHERE namespace = ?1 AND operation_id = ?2 AND state = 'running'
+        AND (?3 IS NULL OR claimed_by = ?3) AND (?4 IS NULL OR until_ms = ?4)";
+const LEFT: &str = "
+    UPDATE operations SET due_at_ms = ?5, until_ms = NULL, claimed_by = NULL, error = ?6
+    WHERE namespace = ?1 AND operation_id = ?2 AND state = 'running'
+        AND (?3 IS NULL OR claimed_by = ?3) AND (?4 IS NULL OR until_ms = ?4)";
 const RELEASE: &str = "
     UPDATE operations SET due_at_ms = ?2, until_ms = NULL, claimed_by = NULL
     WHERE kind = 'task' AND state IN ('pending', 'running') AND pool = ?1 AND state = 'running'";
@@ -104,6 +110,7 @@ pub(super) const SQL: &[(&str, &str)] = &[
     ("operations::claim", CLAIM),
     ("operations::again", AGAIN),
     ("operations::back", BACK),
+    ("operations::left", LEFT),
     ("operations::release", RELEASE),
     ("operations::extend", EXTEND),
     ("operations::expired", EXPIRED),
@@ -138,27 +145,29 @@ impl Operations for SqliteStore {
         &self,
         namespace: &Namespace,
         id: &OperationId,
-        claimant: Option<&str>,
+        claim: Option<Claim<'_>>,
         ended: Ended,
     ) -> Result<Ending, Failure> {
         let now_ms = self.0.clock.now_ms();
-        match ended {
+        let query = match ended {
             Ended::Again { after_ms, error, lost } => {
-                let query = at(AGAIN, namespace, id).bind(claimant.map(str::to_owned)).bind(later(now_ms, after_ms));
-                let scheduled = self.0.writer.execute(query.bind(error).bind(i64::from(lost))).await? > 0;
-                Ok(if scheduled { Ending::Scheduled } else { Ending::NotOpen })
+                let query = held(AGAIN, (namespace, id), claim).bind(later(now_ms, after_ms)).bind(error);
+                query.bind(i64::from(lost))
             }
             Ended::Back { after_ms, error } => {
-                let query = at(BACK, namespace, id).bind(claimant.map(str::to_owned)).bind(later(now_ms, after_ms));
-                let scheduled = self.0.writer.execute(query.bind(error)).await? > 0;
-                Ok(if scheduled { Ending::Scheduled } else { Ending::NotOpen })
+                held(BACK, (namespace, id), claim).bind(later(now_ms, after_ms)).bind(error)
+            }
+            Ended::Left { after_ms, error } => {
+                held(LEFT, (namespace, id), claim).bind(later(now_ms, after_ms)).bind(error)
             }
             Ended::Settled { state, action } => {
                 let mut tx = self.0.writer.begin().await?;
                 let result = settle(tx.connection(), (now_ms, self.0.shards), (id, state), &action).await;
-                tx.finish(result).await
+                return tx.finish(result).await;
             }
-        }
+        };
+        let scheduled = self.0.writer.execute(query).await? > 0;
+        Ok(if scheduled { Ending::Scheduled } else { Ending::NotOpen })
     }
 
     async fn extend(
@@ -227,6 +236,12 @@ impl SqliteStore {
 /// Binds the address of an operation.
 fn at(sql: &'static str, namespace: &Namespace, id: &OperationId) -> Statement {
     sqlx::query(sql).bind(namespace.to_string()).bind(id.to_string())
+}
+
+/// Binds the address of an operation, and by which claim it must be held, if by a certain one.
+fn held(sql: &'static str, (namespace, id): (&Namespace, &OperationId), claim: Option<Claim<'_>>) -> Statement {
+    let claimant = claim.map(|claim| claim.claimant.to_owned());
+    at(sql, namespace, id).bind(claimant).bind(claim.and_then(|claim| claim.until_ms))
 }
 
 /// The statement whose index narrows the query most.

@@ -1,15 +1,17 @@
 //! Writes down how an attempt ended, for as long as it takes, and sends the result on its way.
 
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use domain::chat::ProviderCallRecord;
-use domain::ports::{Accepted, Ended, Ending, OperationRow, Verdict};
+use domain::ports::{Accepted, Claim, Ended, Ending, OperationRow, Verdict};
 use domain::retry::STORE;
 use domain::tool::attempt::Next;
 use domain::tool::settled_with;
+use host::trace;
 use schemas::action::Action;
 
 use super::Shared;
+use crate::outgoing;
 
 /// `calls`: what the attempt asked of models. It goes with the result; of an attempt without one, it goes ahead.
 pub async fn record(shared: &Shared, row: &OperationRow, next: Next, calls: &[ProviderCallRecord]) {
@@ -46,10 +48,11 @@ pub enum Taken {
 /// not known whether it is written.
 pub async fn write(shared: &Shared, row: &OperationRow, ended: Ended) -> Option<Taken> {
     let id = &row.operation.operation_id;
-    let worker = shared.config.worker.as_str();
+    let claim = Claim::by(shared.config.worker.as_str());
+    let begun = trace::begin();
     for attempt in 1.. {
-        match shared.deps.operations.end(&row.namespace, id, Some(worker), ended.clone()).await {
-            Ok(ending) => return Some(told(shared, row, ending).await),
+        match shared.deps.operations.end(&row.namespace, id, Some(claim), ended.clone()).await {
+            Ok(ending) => return Some(told(shared, row, ending, begun).await),
             Err(failure) if failure.retriable => {
                 host::stall::note("ends of operations", &failure);
             }
@@ -73,10 +76,10 @@ async fn may_try_again(shared: &Shared, attempt: u32) -> bool {
     shared.hurry.run_until_cancelled(pause).await.is_some()
 }
 
-async fn told(shared: &Shared, row: &OperationRow, ending: Ending) -> Taken {
+async fn told(shared: &Shared, row: &OperationRow, ending: Ending, begun: Option<SystemTime>) -> Taken {
     let id = &row.operation.operation_id;
     match ending {
-        Ending::Settled(Verdict::Accepted(Accepted { action })) => publish(shared, action).await,
+        Ending::Settled(Verdict::Accepted(Accepted { action })) => send_on(shared, action, begun).await,
         Ending::Settled(Verdict::Repeated(_)) => tracing::debug!(operation = %id, "had ended like this already"),
         Ending::Settled(Verdict::Refused(refusal)) => {
             tracing::info!(operation = %id, code = refusal.code.as_str(), "nobody waits for its result any more");
@@ -99,12 +102,13 @@ pub async fn spent(shared: &Shared, row: &OperationRow, calls: &[ProviderCallRec
     }
     let id = &row.operation.operation_id;
     let told = domain::tool::spent(&row.namespace, &row.operation, calls, &actor(shared));
+    let begun = trace::begin();
     for attempt in 1.. {
         match shared.deps.ledger.accept(vec![told.clone()]).await {
             Ok(verdicts) => {
                 for verdict in verdicts {
                     match verdict {
-                        Verdict::Accepted(Accepted { action }) => publish(shared, action).await,
+                        Verdict::Accepted(Accepted { action }) => send_on(shared, action, begun).await,
                         Verdict::Repeated(_) => {}
                         Verdict::Refused(refusal) => {
                             tracing::info!(operation = %id, code = refusal.code.as_str(), "nobody pays for it any more");
@@ -127,16 +131,8 @@ pub async fn spent(shared: &Shared, row: &OperationRow, calls: &[ProviderCallRec
     }
 }
 
-/// A hint to the owner of the session: what gets lost is found in the ledger.
-async fn publish(shared: &Shared, action: Action) {
-    let deps = &shared.deps;
-    if let Err(failure) = deps.queue.publish(std::slice::from_ref(&action)).await {
-        tracing::debug!(%failure, action = %action.action_id, "a result was not queued; its owner finds it");
-        return;
-    }
-    if deps.queue.is_durable()
-        && let Err(failure) = deps.ledger.mark_published(&[(action.namespace, action.action_id)]).await
-    {
-        tracing::debug!(%failure, "a result is published once more than needed");
-    }
+/// `begun`: when its acceptance was asked for.
+async fn send_on(shared: &Shared, action: Action, begun: Option<SystemTime>) {
+    outgoing::note_accepted(begun, &shared.config.worker, [&action]);
+    outgoing::publish_and_note(shared.deps.queue.as_ref(), shared.deps.ledger.as_ref(), vec![action]).await;
 }

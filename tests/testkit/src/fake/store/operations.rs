@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 use domain::failure::Failure;
-use domain::ports::{Ended, Ending, Hold, OperationQuery, OperationRow, Operations};
+use domain::ports::{Claim, Ended, Ending, Hold, OperationQuery, OperationRow, Operations};
 use domain::talk::{deadline, later, take};
 use schemas::conversation::{Operation, OperationKind, OperationState};
 use schemas::id::{Namespace, OperationId};
@@ -11,6 +11,14 @@ use super::MemStore;
 
 fn row((namespace, _): &(Namespace, OperationId), operation: &Operation) -> OperationRow {
     OperationRow { namespace: namespace.clone(), operation: operation.clone() }
+}
+
+/// Nobody has it any more, and it is due again.
+fn let_go(known: &mut Operation, due_at_ms: i64, error: String) {
+    known.due_at_ms = due_at_ms;
+    known.claimed_by = None;
+    known.until_ms = None;
+    known.error = Some(error);
 }
 
 impl MemStore {
@@ -67,35 +75,34 @@ impl Operations for MemStore {
         &self,
         namespace: &Namespace,
         id: &OperationId,
-        claimant: Option<&str>,
+        claim: Option<Claim<'_>>,
         ended: Ended,
     ) -> Result<Ending, Failure> {
         let now_ms = self.now_ms();
         let place = (namespace.clone(), id.clone());
         let mut state = self.transaction();
+        let is_theirs = |known: &Operation| claim.is_none_or(|claim| claim.holds(known));
         match ended {
             Ended::Again { after_ms, error, lost } => {
                 let known = state.operations.get_mut(&place).filter(|known| known.state.is_open());
-                let is_mine = |known: &Operation| claimant.is_none() || known.claimed_by.as_deref() == claimant;
-                let Some(known) = known.filter(|known| is_mine(known)) else { return Ok(Ending::NotOpen) };
+                let Some(known) = known.filter(|known| is_theirs(known)) else { return Ok(Ending::NotOpen) };
                 known.state = OperationState::Pending;
-                known.due_at_ms = later(now_ms, after_ms);
-                known.claimed_by = None;
-                known.until_ms = None;
-                known.error = Some(error);
                 known.lost = known.lost.saturating_add(u32::from(lost));
+                let_go(known, later(now_ms, after_ms), error);
                 Ok(Ending::Scheduled)
             }
             Ended::Back { after_ms, error } => {
                 let known = state.operations.get_mut(&place).filter(|known| known.state == OperationState::Running);
-                let is_mine = |known: &Operation| claimant.is_none() || known.claimed_by.as_deref() == claimant;
-                let Some(known) = known.filter(|known| is_mine(known)) else { return Ok(Ending::NotOpen) };
+                let Some(known) = known.filter(|known| is_theirs(known)) else { return Ok(Ending::NotOpen) };
                 known.state = OperationState::Pending;
-                known.due_at_ms = later(now_ms, after_ms);
-                known.claimed_by = None;
-                known.until_ms = None;
-                known.error = Some(error);
                 known.attempt = known.attempt.saturating_sub(1);
+                let_go(known, later(now_ms, after_ms), error);
+                Ok(Ending::Scheduled)
+            }
+            Ended::Left { after_ms, error } => {
+                let known = state.operations.get_mut(&place).filter(|known| known.state == OperationState::Running);
+                let Some(known) = known.filter(|known| is_theirs(known)) else { return Ok(Ending::NotOpen) };
+                let_go(known, later(now_ms, after_ms), error);
                 Ok(Ending::Scheduled)
             }
             Ended::Settled { state: ends_as, action } => {

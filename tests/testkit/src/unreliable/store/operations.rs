@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 use domain::failure::Failure;
-use domain::ports::{Ended, Ending, Hold, OperationQuery, OperationRow, Operations};
+use domain::ports::{Claim, Ended, Ending, Hold, OperationQuery, OperationRow, Operations};
 use schemas::id::{Namespace, OperationId};
 
 use crate::unreliable::{Port, Unreliable};
@@ -22,10 +22,10 @@ impl<P: Operations + ?Sized> Operations for Unreliable<P> {
         &self,
         namespace: &Namespace,
         id: &OperationId,
-        claimant: Option<&str>,
+        claim: Option<Claim<'_>>,
         ended: Ended,
     ) -> Result<Ending, Failure> {
-        let ending = self.inner.end(namespace, id, claimant, ended);
+        let ending = self.inner.end(namespace, id, claim, ended);
         self.faults.call(Port::Operations, "operations.end", ending).await
     }
 
