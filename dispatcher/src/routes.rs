@@ -48,6 +48,8 @@ pub struct Route {
     /// `None`: no token is needed.
     pub scope: Option<Scope>,
     pub stream: bool,
+    /// Has no time limit: it says how far it is.
+    pub long: bool,
     pub summary: &'static str,
     pub params: Vec<Param>,
     /// Schema of the body.
@@ -83,6 +85,7 @@ impl Route {
             path,
             scope: Some(Scope::Read),
             stream: false,
+            long: false,
             summary: "",
             params: Vec::new(),
             body: None,
@@ -110,6 +113,12 @@ impl Route {
         self
     }
 
+    /// Has no time limit, because its answer says how far it is.
+    pub fn long(mut self) -> Self {
+        self.long = true;
+        self
+    }
+
     pub fn summary(mut self, summary: &'static str) -> Self {
         self.summary = summary;
         self
@@ -132,6 +141,12 @@ impl Route {
 
     pub fn answers(mut self, status: u16, schema: &'static str) -> Self {
         self.answer = (status, "application/json", Some(schema));
+        self
+    }
+
+    /// Lines of JSON, each of this schema.
+    pub fn answers_lines(mut self, status: u16, schema: &'static str) -> Self {
+        self.answer = (status, "application/x-ndjson", Some(schema));
         self
     }
 
@@ -203,7 +218,7 @@ fn of(routes: Vec<Route>, gateway: Gateway) -> Router<Gateway> {
             // route_layer: a wrong method is answered as such, whoever asks.
             handler = handler.route_layer(from_fn_with_state(guard, auth::guard));
         }
-        if !route.stream {
+        if !(route.stream || route.long) {
             handler = handler.layer(from_fn(shell::time_limit));
         }
         router = router.route(route.path, handler);

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;
 
+use crate::conversation::OperationState;
 use crate::definition::{DefinitionKind, NamespaceBudget};
 use crate::event::EventKind;
 use crate::frame::StepToken;
@@ -46,6 +47,36 @@ pub struct TaskBody {
     /// The history up to the call, if the action asks for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub messages: Option<Value>,
+}
+
+/// A claimed task that goes back. Which claim is meant is said by the end of it, so that a release that comes late,
+/// or twice, takes the task from nobody who has claimed it since.
+#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
+pub struct ReleaseBody {
+    pub operation_id: OperationId,
+    /// That of the task, as it was claimed, RFC 3339.
+    pub until: String,
+    /// As at the claim; the name of the token if none was given there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub worker: Option<String>,
+    /// Whether the task may have had an effect: then it is as if the worker had died. `false`: it is as if the
+    /// task had not been claimed.
+    #[serde(default)]
+    pub begun: bool,
+    /// Until somebody may claim it again, at most an hour.
+    #[serde(default)]
+    pub after_ms: u64,
+}
+
+/// What became of a task that was given back.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct ReleaseAnswer {
+    pub operation_id: OperationId,
+    /// `false`: it was not the caller's any more, or not by this claim; nothing was changed.
+    pub released: bool,
+    /// What it is now: `pending` or, if it was begun, `running` may be claimed; one that was begun and may not be
+    /// repeated has `failed`, in doubt.
+    pub state: OperationState,
 }
 
 /// A step, with its JSON fields decoded.
@@ -420,6 +451,36 @@ pub struct DeadDoneBody {
     pub id: String,
     /// `redriven` or `dropped`.
     pub done: String,
+}
+
+/// What is done with all dead letters that lie there now.
+#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct DeadSweepBody {
+    /// Must be true.
+    pub all: bool,
+    /// Only with those whose reason has this text in it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+}
+
+/// How far it is with all dead letters. The last line has `finished`, or `error`: then the others are left, and asking
+/// again goes on with them. Letters that were sent back may then come a second time, with the same message id.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct DeadSweepView {
+    /// `redriven` or `dropped`.
+    pub done: String,
+    /// How many were.
+    pub letters: u64,
+    /// Left where they are: they have other reasons.
+    pub kept: u64,
+    /// Left where they are: the queue that they would go back to is gone.
+    pub stuck: u64,
+    /// Whether it came to all of them.
+    pub finished: bool,
+    /// Why it did not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
 }
 
 /// Answer to a drain request, 202.

@@ -1,7 +1,10 @@
-//! `GET /api/dead`, `GET /api/dead/{id}`, `POST /api/dead/{id}/redrive`, `POST /api/dead/{id}/drop`.
+//! `GET /api/dead`, `GET /api/dead/{id}`, `POST /api/dead/{id}/redrive`, `POST /api/dead/{id}/drop`; for all of
+//! them `POST /api/dead/redrive` and `POST /api/dead/drop`.
 //!
 //! A dead letter belongs to no namespace: what is in it could not be read. So all of this needs an
 //! admin's token.
+
+mod sweep;
 
 use axum::Json;
 use axum::extract::State;
@@ -23,7 +26,7 @@ use crate::routes::Route;
 const EXCERPT_CHARS: usize = 200;
 
 pub fn routes() -> Vec<Route> {
-    vec![
+    let mut routes = vec![
         Route::get("/api/dead", get(list))
             .scope(Scope::Admin)
             .summary("Messages that could not be taken, the oldest first, with the beginning of their bodies.")
@@ -45,7 +48,9 @@ pub fn routes() -> Vec<Route> {
             .summary("Throw one away.")
             .answers(200, "DeadDoneBody")
             .refuses(&[Code::InvalidRequest, Code::NotFound]),
-    ]
+    ];
+    routes.extend(sweep::routes());
+    routes
 }
 
 async fn list(State(gateway): State<Gateway>, mut params: Params) -> Answer<Json<Vec<DeadLetterView>>> {

@@ -93,6 +93,7 @@ fn expected() -> BTreeMap<(&'static str, &'static str), Option<Scope>> {
         "/api/actions",
         "/api/tool-results",
         "/api/pools/{id}/claim",
+        "/api/pools/{id}/release",
         "/api/sessions/{id}/input",
         "/api/sessions/{id}/interrupt",
         "/api/agents/{agent_id}/input",
@@ -114,7 +115,13 @@ fn expected() -> BTreeMap<(&'static str, &'static str), Option<Scope>> {
     for path in ["/api/dead", "/api/dead/{id}"] {
         expected.insert(("GET", path), Some(Scope::Admin));
     }
-    for path in ["/api/dead/{id}/redrive", "/api/dead/{id}/drop", "/api/workers/{id}/drain"] {
+    for path in [
+        "/api/dead/{id}/redrive",
+        "/api/dead/{id}/drop",
+        "/api/dead/redrive",
+        "/api/dead/drop",
+        "/api/workers/{id}/drain",
+    ] {
         expected.insert(("POST", path), Some(Scope::Admin));
     }
     for paths in DEFINITIONS {

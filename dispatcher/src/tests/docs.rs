@@ -17,6 +17,8 @@ const FROZEN: &[&str] = &[
     "get /api/dead/{id}",
     "post /api/dead/{id}/redrive",
     "post /api/dead/{id}/drop",
+    "post /api/dead/redrive",
+    "post /api/dead/drop",
     "post /api/actions",
     "get /api/actions/{id}",
     "post /api/sessions/{id}/input",
@@ -106,6 +108,7 @@ const FROZEN: &[&str] = &[
     "get /api/agent-steps",
     "post /api/tool-results",
     "post /api/pools/{id}/claim",
+    "post /api/pools/{id}/release",
     "get /api/spending",
     "get /api/shards",
     "get /api/workers",
@@ -177,7 +180,7 @@ async fn every_operation_is_described_whole() {
         let open = ["/health", "/openapi.json", "/problems/"].iter().any(|path| name.contains(path));
         assert_eq!(needs_token, !open, "{name}");
         let takes_body = (name.starts_with("post") || name.starts_with("patch"))
-            && !["/drain", "/redrive", "/drop", "/cancel", "/claim"].iter().any(|verb| name.ends_with(verb));
+            && !["/drain", "}/redrive", "}/drop", "/cancel", "/claim"].iter().any(|verb| name.ends_with(verb));
         assert_eq!(operation.get("requestBody").is_some(), takes_body, "{name}");
     }
 }
@@ -189,6 +192,9 @@ fn rare_refusals_are_described() {
         ("post /api/actions", "too_many_requests"),
         ("post /api/actions", "no_open_operation"),
         ("post /api/actions", "conversation_closed"),
+        ("post /api/sessions/{id}/input", "too_many_requests"),
+        ("post /api/agents/{agent_id}/input", "too_many_requests"),
+        ("post /api/conversations/{id}/messages", "too_many_requests"),
         ("post /api/sessions/{id}/interrupt", "too_many_requests"),
         ("post /api/agents/{agent_id}/interrupt", "too_many_requests"),
         ("post /api/conversations/{id}/participants", "too_many_requests"),

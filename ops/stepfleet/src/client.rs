@@ -79,6 +79,11 @@ impl Client {
         self.answer(self.request(Method::DELETE, path)).await
     }
 
+    /// The same with an answer that is read piece by piece.
+    pub async fn post_long(&self, path: &str, body: &Value) -> Result<Response> {
+        self.checked(self.request(Method::POST, path).json(body)).await
+    }
+
     /// An answer whose body is read piece by piece.
     pub async fn stream(&self, path: &str, last_event: u64) -> Result<Response> {
         let request =

@@ -16,10 +16,14 @@ mod outside;
 mod ownership;
 #[path = "rabbit/survey.rs"]
 mod survey;
+#[path = "rabbit/sweeps.rs"]
+mod sweeps;
 #[path = "rabbit/tasks.rs"]
 mod tasks;
 #[path = "rabbit/tls.rs"]
 mod tls;
+#[path = "rabbit/turns.rs"]
+mod turns;
 
 use std::sync::Arc;
 use std::time::Duration;

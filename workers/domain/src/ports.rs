@@ -35,7 +35,7 @@ pub use conversations::{
     ConversationChange, ConversationQuery, Conversations, Inserted, LogQuery, Look, LookQuery, Post, Posted, TurnPlace,
     TurnQuery,
 };
-pub use dead::{DeadLetter, DeadLetters};
+pub use dead::{DeadLetter, DeadLetters, Deed, Sweep, Swept, Told};
 pub use definitions::{
     Defined, DefinitionHead, DefinitionKey, DefinitionPage, DefinitionQuery, DefinitionRow, DefinitionVersion,
     Definitions,
@@ -49,7 +49,7 @@ pub use ledger::{Accepted, Ledger, LedgerStats, Pending, Refusal, Verdict};
 pub use live::{ConversationKey, Listening, Live, News, Notice, Subscription};
 pub use memories::{Memories, MemoryListQuery, MemoryPage, Remembered, Unembedded};
 pub use models::{DeltaSink, Models};
-pub use operations::{Ended, Ending, Hold, OperationQuery, OperationRow, Operations};
+pub use operations::{Claim, Ended, Ending, Hold, OperationQuery, OperationRow, Operations};
 pub use queue::{Content, Deliveries, Delivery, Foreign, Queue};
 pub use sessions::{SessionQuery, Sessions};
 pub use tasks::TaskQueue;

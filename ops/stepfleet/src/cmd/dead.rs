@@ -1,10 +1,13 @@
 //! `dead`: messages that could not be taken.
 
+mod sweep;
+
 use anyhow::Result;
 use clap::{Args, Subcommand};
 use schemas::api::DeadLetterView;
 use serde_json::{Value, json};
 
+use self::sweep::Sweep;
 use super::items;
 use crate::client::Client;
 use crate::output::{Output, facts, table};
@@ -29,10 +32,22 @@ enum Verb {
     },
     /// Show one with its body
     Show { id: String },
-    /// Send one back to where it came from
-    Redrive { id: String },
-    /// Throw one away
-    Drop { id: String },
+    /// Send one back to where it came from, or all of them
+    Redrive(Which),
+    /// Throw one away, or all of them
+    Drop(Which),
+}
+
+#[derive(Debug, Args)]
+struct Which {
+    #[arg(required_unless_present = "all", conflicts_with = "all")]
+    id: Option<String>,
+    /// All that lie there now
+    #[arg(long)]
+    all: bool,
+    /// Only those whose reason has this text in it
+    #[arg(long, value_name = "TEXT", requires = "all", conflicts_with = "id")]
+    reason: Option<String>,
 }
 
 impl Dead {
@@ -51,8 +66,17 @@ impl Dead {
                     ])
                 })
             }
-            Verb::Redrive { id } => act(client, out, &id, "redrive").await,
-            Verb::Drop { id } => act(client, out, &id, "drop").await,
+            Verb::Redrive(which) => which.attend(client, out, "redrive").await,
+            Verb::Drop(which) => which.attend(client, out, "drop").await,
+        }
+    }
+}
+
+impl Which {
+    async fn attend(self, client: &Client, out: Output, verb: &'static str) -> Result<()> {
+        match self.id.filter(|_| !self.all) {
+            Some(id) => act(client, out, &id, verb).await,
+            None => Sweep { verb, reason: self.reason }.run(client, out).await,
         }
     }
 }

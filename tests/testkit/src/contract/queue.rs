@@ -2,11 +2,11 @@
 //! only: it outlives its consumers, and strangers reach it.
 
 use std::future::Future;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use domain::ports::{Content, DeadLetters, Deliveries, Delivery, Foreign, Queue};
+use domain::ports::{Content, DeadLetters, Deed, Deliveries, Delivery, Foreign, Queue, Sweep, Swept, Told};
 use schemas::action::{Action, ActionType, Lane, Urgency};
 use schemas::id::{ActionId, AgentId, Namespace, SessionId, Shard};
 use schemas::json::Json;
@@ -47,6 +47,7 @@ pub async fn suite(carrier: &Carrier) {
             gives_back_in_order(carrier).await;
             acks_out_of_order(carrier).await;
             buries_and_digs_up(carrier).await;
+            sweeps_the_dead(carrier).await;
             strangers_are_told_apart(carrier, &**stranger).await;
         }
     }
@@ -68,6 +69,7 @@ pub fn input(shard: u16, n: u64) -> Action {
         payload: Json::of(&serde_json::json!({ "text": format!("Größe {n}: \"…\"\n") })),
         metadata: Json::of(&serde_json::json!({ "n": n })),
         accepted_at_ms: 1_700_000_000_000 + n as i64,
+        opens: None,
     }
 }
 
@@ -168,6 +170,8 @@ async fn within_one_process(carrier: &Carrier) {
     assert_eq!(carrier.dead.list(10).await, Ok(Vec::new()));
     assert_eq!(carrier.dead.get("none").await, Ok(None));
     assert_eq!((carrier.dead.redrive("none").await, carrier.dead.discard("none").await), (Ok(false), Ok(false)));
+    let all = Sweep { deed: Deed::Discard, reason: None };
+    assert_eq!(carrier.dead.sweep(all, Arc::new(|_: Swept| {})).await, Ok(Swept::default()));
     assert!(!carrier.queue.is_durable());
 }
 
@@ -254,6 +258,31 @@ async fn buries_and_digs_up(carrier: &Carrier) {
     assert_eq!(carrier.dead.redrive(&letters[0].id).await, Ok(false), "it is there no longer");
     assert_eq!(carrier.dead.discard(&letters[1].id).await, Ok(true));
     assert_eq!(carrier.dead.discard(&letters[1].id).await, Ok(false));
+    assert_eq!(carrier.dead.list(10).await, Ok(Vec::new()));
+    silence(&mut deliveries).await;
+}
+
+async fn sweeps_the_dead(carrier: &Carrier) {
+    let mut deliveries = consume(carrier, 10).await;
+    let all: Vec<Action> = (1..=5).map(|n| input(10, n)).collect();
+    carrier.queue.publish(&all).await.expect("published");
+    for reason in ["odd one", "even one", "odd one", "even one", "odd one"] {
+        let delivery = next(&mut deliveries).await;
+        soon("a burial", deliveries.bury(delivery.tag, reason)).await.expect("buried");
+    }
+    let heard = Arc::new(Mutex::new(Swept::default()));
+    let hears = heard.clone();
+    let told: Told = Arc::new(move |swept| *hears.lock().expect("no holder panics") = swept);
+    let odd = Sweep { deed: Deed::Redrive, reason: Some("odd".to_owned()) };
+    let swept = soon("a sweep", carrier.dead.sweep(odd, told.clone())).await;
+    assert_eq!(swept, Ok(Swept { done: 3, kept: 2, stuck: 0 }));
+    assert_eq!(Ok(*heard.lock().expect("no holder panics")), swept, "it was told");
+    for n in [1, 3, 5] {
+        assert_eq!(take(&mut deliveries).await, Content::Action(input(10, n)));
+    }
+    silence(&mut deliveries).await;
+    let all = Sweep { deed: Deed::Discard, reason: None };
+    assert_eq!(soon("a sweep", carrier.dead.sweep(all, told)).await, Ok(Swept { done: 2, ..Swept::default() }));
     assert_eq!(carrier.dead.list(10).await, Ok(Vec::new()));
     silence(&mut deliveries).await;
 }

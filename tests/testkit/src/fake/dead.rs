@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
 use domain::failure::Failure;
-use domain::ports::{DeadLetter, DeadLetters};
+use domain::ports::{DeadLetter, DeadLetters, Deed, Sweep, Swept, Told};
 
 /// Cheap to clone; clones hold the same letters.
 #[derive(Clone, Default)]
@@ -14,6 +14,8 @@ pub struct MemDeadLetters(Arc<Mutex<Kept>>);
 struct Kept {
     letters: Vec<DeadLetter>,
     redriven: Vec<DeadLetter>,
+    /// Letters that a sweep still comes to before it fails.
+    good_for: Option<usize>,
 }
 
 impl MemDeadLetters {
@@ -26,10 +28,26 @@ impl MemDeadLetters {
         self.kept().redriven.clone()
     }
 
+    /// The broker goes away once a sweep has come to so many letters.
+    pub fn fail_after(&self, letters: usize) {
+        self.kept().good_for = Some(letters);
+    }
+
     fn take(&self, id: &str) -> Option<DeadLetter> {
         let mut kept = self.kept();
         let place = kept.letters.iter().position(|letter| letter.id == id)?;
         Some(kept.letters.remove(place))
+    }
+
+    fn check_up(&self) -> Result<(), Failure> {
+        match &mut self.kept().good_for {
+            Some(0) => Err(Failure::unavailable("the broker is away")),
+            Some(letters) => {
+                *letters -= 1;
+                Ok(())
+            }
+            None => Ok(()),
+        }
     }
 
     fn kept(&self) -> MutexGuard<'_, Kept> {
@@ -55,5 +73,21 @@ impl DeadLetters for MemDeadLetters {
 
     async fn discard(&self, id: &str) -> Result<bool, Failure> {
         Ok(self.take(id).is_some())
+    }
+
+    /// A second for each letter.
+    async fn sweep(&self, sweep: Sweep, told: Told) -> Result<Swept, Failure> {
+        let mut swept = Swept::default();
+        for letter in self.list(usize::MAX).await? {
+            self.check_up()?;
+            match (sweep.means(&letter), sweep.deed) {
+                (false, _) => swept.kept += 1,
+                (true, Deed::Redrive) => swept.done += u64::from(self.redrive(&letter.id).await?),
+                (true, Deed::Discard) => swept.done += u64::from(self.discard(&letter.id).await?),
+            }
+            told(swept);
+            tokio::time::sleep(std::time::Duration::from_secs(1)).await;
+        }
+        Ok(swept)
     }
 }

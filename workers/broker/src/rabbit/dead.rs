@@ -113,11 +113,12 @@ impl Graveyard {
             if taken.is_empty() {
                 return Ok(None);
             }
-            let mut letters = taken.iter().map(|delivery| (letter::read(delivery), delivery));
-            let Some((letter, delivery)) = letters.find(|(letter, _)| letter.id == id) else { continue };
+            let mut letters: Vec<DeadLetter> = taken.iter().map(letter::read).collect();
+            let Some(place) = letters.iter().position(|letter| letter.id == id) else { continue };
+            let letter = letters.swap_remove(place);
             if let Some(deed) = deed {
                 let mut homes = self.homes();
-                let swept = self.handle(walk, &mut homes, deed, vec![(&letter, delivery)]).await?;
+                let swept = self.handle(walk, &mut homes, deed, vec![(&letter, &taken[place])]).await?;
                 if swept.stuck > 0 {
                     return Err(Failure::unavailable(format!("the queue {} is gone", letter.origin)));
                 }
@@ -155,7 +156,7 @@ impl Graveyard {
     /// Does this with some letters: those that are sent back are removed once all of them are where they go to.
     async fn handle(
         &self,
-        walk: &Walk,
+        walk: &mut Walk,
         homes: &mut Homes,
         deed: Deed,
         letters: Vec<(&DeadLetter, &Delivery)>,

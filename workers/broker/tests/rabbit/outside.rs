@@ -29,6 +29,20 @@ impl Outside {
         assert_eq!(confirmed, Confirmation::Ack(None));
     }
 
+    /// Many at once; returns once the queue has all of them.
+    pub async fn put_many(&self, queue: &str, count: u64, nth: impl Fn(u64) -> (Vec<u8>, BasicProperties)) {
+        let options = BasicPublishOptions { mandatory: true, immediate: false };
+        let mut confirms = Vec::new();
+        for n in 0..count {
+            let (body, properties) = nth(n);
+            let sent = self.channel.basic_publish("".into(), queue.into(), options, &body, properties).await;
+            confirms.push(sent.expect("sent"));
+        }
+        for confirm in confirms {
+            assert_eq!(confirm.await.expect("answered"), Confirmation::Ack(None));
+        }
+    }
+
     /// Takes one message, if there is one.
     pub async fn take(&self, queue: &str) -> Option<Vec<u8>> {
         let got = self.channel.basic_get(queue.into(), BasicGetOptions { no_ack: true }).await;
@@ -51,6 +65,12 @@ impl Outside {
         let options = BasicPublishOptions::default();
         let sent = self.channel.basic_publish(exchange.into(), key.into(), options, body, properties).await;
         assert_eq!(sent.expect("sent").await.expect("answered"), Confirmation::Ack(None));
+    }
+
+    /// A queue that is this connection's alone, for as long as that lasts.
+    pub async fn reserve(&self, queue: &str) {
+        let options = QueueDeclareOptions { exclusive: true, ..QueueDeclareOptions::default() };
+        self.channel.queue_declare(queue.into(), options, FieldTable::default()).await.expect("declared");
     }
 
     /// A classic queue where the fleet wants a quorum queue.

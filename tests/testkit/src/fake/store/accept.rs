@@ -2,6 +2,7 @@
 
 use domain::action::result_of;
 use domain::ports::{Accepted, Refusal, Verdict};
+use domain::session::opens;
 use domain::shard::shard_of;
 use domain::talk::not_caused;
 use schemas::action::{Action, ActionOutcome, ActionType, Lane, NewAction};
@@ -80,6 +81,9 @@ impl State {
             }
             return Err((Code::SessionExists, format!("session {} exists already", key.session_id)));
         }
+        if let Some(seat) = self.seat(new) {
+            return Ok(Target::Existing(seat));
+        }
         self.join_session(new, &session, now_ms)?;
         let conversation = session.spec.conversation_id.as_ref();
         let shard = shard_of(&session.session_id, conversation, self.shards.len() as u16);
@@ -144,7 +148,7 @@ impl State {
                 if self.sessions.contains_key(&key) {
                     return Ok(key);
                 }
-                Err((Code::SessionNotFound, format!("there is no session {session}")))
+                self.seat(new).ok_or_else(|| (Code::SessionNotFound, format!("there is no session {session}")))
             }
             (None, Some(work), _) => {
                 let key = SessionKey::new(new.namespace.clone(), work.session_id.clone());
@@ -185,8 +189,9 @@ impl State {
         let action =
             action_of(&new, row, *if lane == Lane::Control { &row.control_seq } else { &row.work_seq }, now_ms);
         self.open.insert((action.shard, action.key(), lane, action.session_seq), action.action_id.clone());
+        let opens = opens(&new);
         self.insert(ActionRec { action: Some(action.clone()), ..blank(new, now_ms) });
-        Verdict::Accepted(Accepted { action })
+        Verdict::Accepted(Accepted { action: Action { opens, ..action } })
     }
 
     /// A create of a session that lives already: a success without an effect.
@@ -223,7 +228,7 @@ impl State {
 enum Target {
     /// To be queued for this session.
     Live(SessionKey),
-    /// Nothing to do: the session to be created is there.
+    /// Nothing to do: the session to be created is there, or its agent has another one there.
     Existing(SessionKey),
 }
 
@@ -258,5 +263,6 @@ fn action_of(new: &NewAction, row: &SessionRow, session_seq: u64, now_ms: i64) -
         payload: new.payload.clone(),
         metadata: new.metadata.clone(),
         accepted_at_ms: now_ms,
+        opens: None,
     }
 }

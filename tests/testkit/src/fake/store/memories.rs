@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use async_trait::async_trait;
 use domain::failure::Failure;
-use domain::memory::search::{Scanned, Search, hits};
+use domain::memory::search::{Scanned, Search, Words, hits};
 use domain::memory::vector::to_bytes;
 use domain::memory::{Embedding, MemoryHits, MemoryKey, MemoryQuery, NewMemory, Traits};
 use domain::ports::{Memories, MemoryListQuery, MemoryPage, Remembered, Unembedded};
@@ -176,8 +176,7 @@ impl Memories for MemStore {
             search.see(&Scanned {
                 id: &rec.memory.id,
                 traits: rec.traits(&Json::of(&rec.memory.metadata)),
-                label: rec.memory.label.as_deref(),
-                content: &rec.beginning,
+                words: Words::Text { label: rec.memory.label.as_deref(), content: &rec.beginning },
                 embedding: stored.as_ref().map(|(model, bytes)| (*model, &bytes[..])),
             });
         }

@@ -1,5 +1,6 @@
 //! What commits and acceptance add to conversations.
 
+use domain::converse::can_be_asked;
 use domain::talk;
 use schemas::action::NewAction;
 use schemas::conversation::{Conversation, LogRecord, LogRow, Operation, OperationState, Participant, Talk};
@@ -117,6 +118,21 @@ impl State {
         let who = talk::participant_of(&session.session_id, &session.agent_id, added_by, now_ms);
         self.add_participant(&place, who);
         Ok(())
+    }
+
+    /// The session at the seat of the agent that an action looks for, if it can be asked there.
+    pub(super) fn seat(&self, new: &NewAction) -> Option<SessionKey> {
+        let (conversation, agent) = (new.seat.clone()?, new.agent_id.as_ref()?);
+        let rec = self.conversations.get(&(new.namespace.clone(), conversation))?;
+        let here = rec.participants.iter().filter(|one| one.left_at_ms.is_none());
+        let mut here: Vec<&Participant> = here.filter(|one| one.agent_id.as_ref() == Some(agent)).collect();
+        here.sort_by_key(|one| (one.joined_at_ms, one.participant_id.clone()));
+        let sessions = here.into_iter().filter_map(|one| one.session_id.clone());
+        let mut keys = sessions.map(|session| SessionKey::new(new.namespace.clone(), session));
+        keys.find(|key| {
+            let row = self.sessions.get(key);
+            row.is_some_and(|row| can_be_asked(&row.spec.moniker, row.head.status))
+        })
     }
 
     /// The operation that an action names, if there is one.

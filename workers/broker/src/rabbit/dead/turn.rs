@@ -15,7 +15,7 @@ use super::super::fault;
 
 const TOKEN: &str = "stepfleet.dead.turn";
 /// A look takes a moment; whoever attends to all of them takes longer.
-pub(super) const PATIENCE: Duration = Duration::from_secs(5);
+const PATIENCE: Duration = Duration::from_secs(5);
 /// Each try that comes too early ends a channel, and is a line in the broker's log.
 const PAUSE: Duration = Duration::from_millis(100);
 const PAUSE_MAX: Duration = Duration::from_millis(800);

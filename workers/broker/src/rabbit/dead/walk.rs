@@ -1,5 +1,5 @@
 //! A walk over all dead letters, the oldest first, a few at a time. What is not removed on the way is held until its
-//! end, or it would be met again, and then given back in the order it lay in.
+//! end, or it would be met again, and then given back: about in the order it lay in, as RabbitMQ does it.
 
 use std::time::Duration;
 
@@ -35,12 +35,14 @@ pub struct Walk {
     /// behind them. `None` before the first.
     left: Option<u64>,
     largest: u64,
+    /// Letters that were taken and are not removed.
+    held: usize,
 }
 
 impl Walk {
     /// On a channel that has the turn.
     pub fn new(channel: Channel, caller: oneshot::Sender<()>) -> Self {
-        Self { channel, caller, rounds: 0, left: None, largest: 1 }
+        Self { channel, caller, rounds: 0, left: None, largest: 1, held: 0 }
     }
 
     /// The next few. None: there are no more.
@@ -63,6 +65,7 @@ impl Walk {
         };
         let largest = taken.iter().map(|delivery| delivery.data.len() as u64).max();
         self.largest = self.largest.max(largest.unwrap_or(0));
+        self.held += taken.len();
         Ok(taken)
     }
 
@@ -78,7 +81,7 @@ impl Walk {
     /// a get for each letter takes a commit of the queue each.
     async fn round(&mut self, wanted: u16) -> Result<Vec<Delivery>, Failure> {
         self.rounds += 1;
-        // What is given back together is given back by the names of consumers.
+        // What is given back at once is given back by the names of consumers.
         let name = format!("round-{:012}", self.rounds);
         self.channel.basic_qos(wanted, BasicQosOptions { global: false }).await.map_err(|error| cannot(&error))?;
         let options = BasicConsumeOptions::default();
@@ -99,9 +102,13 @@ impl Walk {
     }
 
     /// What was taken goes for good.
-    pub async fn remove(&self, tags: &[u64]) -> Result<(), Failure> {
-        for tag in tags {
-            let acked = self.channel.basic_ack(*tag, BasicAckOptions { multiple: false }).await;
+    pub async fn remove(&mut self, tags: &[u64]) -> Result<(), Failure> {
+        self.held = self.held.saturating_sub(tags.len());
+        // If nothing else is held, the last one stands for all.
+        let multiple = self.held == 0;
+        let told = if multiple { &tags[tags.len().saturating_sub(1)..] } else { tags };
+        for tag in told {
+            let acked = self.channel.basic_ack(*tag, BasicAckOptions { multiple }).await;
             acked.map_err(|error| fault::failure("cannot remove a dead letter", &error))?;
         }
         Ok(())
