@@ -21,6 +21,9 @@ rabbitmq_choose() {
 rabbitmq_install() {
     [ -z "$rabbitmq_tree" ] || [ -x "$rabbitmq_bin/rabbitmq-server" ] ||
         die "there is no RabbitMQ in $rabbitmq_tree; FLEET_RABBITMQ takes the directory that \`ops/rabbitmq4\` prints"
+    # The user that root runs it as comes with Debian's package, whoever's programs they are.
+    [ -z "$rabbitmq_tree" ] || [ "$(id -u)" != 0 ] || id rabbitmq >/dev/null 2>&1 ||
+        install_quietly rabbitmq-server rabbitmq-server
     # Not the wrappers in /usr/sbin: they know one node a machine.
     PATH="$rabbitmq_bin:$PATH"
     install_quietly rabbitmq-server rabbitmq-server

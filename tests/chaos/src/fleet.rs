@@ -103,16 +103,26 @@ impl Fleet {
     }
 
     async fn add(&mut self, name: &str) -> Result<()> {
-        let database = Proxy::open(self.database.at).await?;
-        let broker = Proxy::open(self.broker.at).await?;
         let port = recipes::free_port()?;
         self.listen.insert(name.to_owned(), format!("127.0.0.1:{port}"));
-        let urls = (self.database.through(database.port), self.broker.through(broker.port));
+        let mut urls = BTreeMap::new();
+        for service in Service::ALL {
+            let Some(address) = self.address(service) else { continue };
+            let proxy = Proxy::open(address.at).await?;
+            urls.insert(recipes::variable(service).to_owned(), address.through(proxy.port));
+            self.proxies.insert((name.to_owned(), service.name()), proxy);
+        }
         let recipe = recipes::recipe(self, name, urls);
-        self.proxies.insert((name.to_owned(), Service::Postgres.name()), database);
-        self.proxies.insert((name.to_owned(), Service::Rabbitmq.name()), broker);
         self.members.insert(name.to_owned(), Arc::new(Mutex::new(Member::new(recipe))));
         Ok(())
+    }
+
+    fn address(&self, service: Service) -> Option<&Address> {
+        match service {
+            Service::Postgres => Some(&self.database),
+            Service::Rabbitmq => Some(&self.broker),
+            Service::Bucket => self.bucket.as_ref().map(|bucket| &bucket.address),
+        }
     }
 
     /// # Errors

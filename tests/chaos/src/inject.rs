@@ -99,6 +99,12 @@ impl Hands {
                 self.away(*service, planned, alone).await;
                 self.fleet.services.start_again(service.name()).await?;
             }
+            Fault::FreezeService(Service::Bucket) => {
+                let bucket = self.fleet.bucket.as_ref().context("there is no bucket")?;
+                bucket.run("stop", &[]).await?;
+                sleep(pause).await;
+                bucket.run("cont", &[]).await?;
+            }
             Fault::FreezeService(service) => {
                 self.fleet.services.run("stop", &[service.name()]).await?;
                 self.away(*service, planned, alone).await;
@@ -127,12 +133,6 @@ impl Hands {
                 disk.fill()?;
                 sleep(pause).await;
                 disk.free()?;
-            }
-            Fault::FreezeBucket => {
-                let bucket = self.fleet.bucket.as_ref().context("there is no bucket")?;
-                bucket.run("stop", &[]).await?;
-                sleep(pause).await;
-                bucket.run("cont", &[]).await?;
             }
             Fault::RollingRestart => return self.rolling_restart().await,
             Fault::Guest { cycles, kill } => return self.guest(*cycles, *kill, pause).await,
@@ -169,7 +169,7 @@ impl Hands {
     /// Nothing is broken any more, as far as the harness has broken it.
     pub async fn heal(&self) {
         for (name, member) in self.fleet.members() {
-            for service in [Service::Postgres, Service::Rabbitmq] {
+            for service in Service::ALL {
                 self.fleet.network(name, service, Mode::Open);
             }
             let mut member = member.lock().await;

@@ -83,6 +83,8 @@ impl Plan {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use super::*;
 
     fn shape(seed: u64) -> Shape {
@@ -128,7 +130,7 @@ mod tests {
     fn faults_of_a_phase_do_not_meet_in_one_process_and_every_kind_has_its_turn() {
         let plan = Plan::draw(shape(1));
         assert_apart(&plan);
-        let kinds: std::collections::BTreeSet<&str> = kinds(&plan).into_iter().collect();
+        let kinds: BTreeSet<&str> = kinds(&plan).into_iter().collect();
         assert_eq!(kinds.len(), faults::KINDS.len(), "{kinds:?}");
     }
 
@@ -166,6 +168,25 @@ mod tests {
             assert!(expected.contains(&"freeze s3"));
             assert_apart(&bucket);
         }
+    }
+
+    #[test]
+    fn the_network_fails_between_processes_and_a_bucket_if_there_is_one() {
+        let ends = |history| -> BTreeSet<(bool, &'static str)> {
+            let only = vec!["net".to_owned()];
+            let plans = (0..20).map(|seed| Plan::draw(Shape { only: only.clone(), history, ..shape(seed) }));
+            let faults = plans.flat_map(|plan| plan.phases).flat_map(|phase| phase.faults);
+            let end = |planned: Planned| match planned.fault {
+                Fault::Net { process, service, .. } => (process == ARCHIVIST, service.name()),
+                other => panic!("{other:?}"),
+            };
+            faults.map(end).collect()
+        };
+        let all = |services: &[&'static str]| -> BTreeSet<(bool, &'static str)> {
+            services.iter().flat_map(|name| [(false, *name), (true, *name)]).collect()
+        };
+        assert_eq!(ends(History::Directory), all(&["postgres", "rabbitmq"]));
+        assert_eq!(ends(History::S3), all(&["postgres", "rabbitmq", "s3"]));
     }
 
     #[test]

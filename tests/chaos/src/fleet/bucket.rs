@@ -8,6 +8,8 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail};
 use tokio::process::Command;
 
+use super::services::Address;
+
 /// The first start installs the server.
 const COMMAND_MAX: Duration = Duration::from_secs(600);
 
@@ -16,6 +18,8 @@ pub struct Bucket {
     dir: PathBuf,
     /// What a process needs to know to have its history there.
     pub env: BTreeMap<String, String>,
+    /// Of the server, without a proxy.
+    pub address: Address,
 }
 
 impl Bucket {
@@ -24,27 +28,32 @@ impl Bucket {
     /// # Errors
     /// It does not start.
     pub async fn up(ops: &Path, dir: &Path) -> Result<Self> {
-        let mut bucket = Self { script: ops.join("s3"), dir: dir.to_owned(), env: BTreeMap::new() };
-        bucket.run("up", &["--parent", &std::process::id().to_string()]).await?;
+        let (script, dir) = (ops.join("s3"), dir.to_owned());
+        command(&script, &dir, "up", &["--parent", &std::process::id().to_string()]).await?;
         let text = std::fs::read_to_string(dir.join("s3.env")).context("the settings of the S3 server")?;
-        bucket.env = settings(&text);
-        Ok(bucket)
+        let env = settings(&text);
+        let address = Address::of(env.get("AWS_ENDPOINT_URL").context("s3.env has no AWS_ENDPOINT_URL")?)?;
+        Ok(Self { script, dir, env, address })
     }
 
     /// # Errors
     /// The command failed or took too long.
     pub async fn run(&self, verb: &str, arguments: &[&str]) -> Result<()> {
-        let mut command = Command::new(&self.script);
-        command.arg(verb).arg(&self.dir).args(arguments).stdin(Stdio::null()).kill_on_drop(true);
-        let output = tokio::time::timeout(COMMAND_MAX, command.output())
-            .await
-            .with_context(|| format!("ops/s3 {verb} takes longer than {COMMAND_MAX:?}"))?
-            .with_context(|| format!("{} cannot be run", self.script.display()))?;
-        if !output.status.success() {
-            bail!("ops/s3 {verb} failed: {}", String::from_utf8_lossy(&output.stderr).trim());
-        }
-        Ok(())
+        command(&self.script, &self.dir, verb, arguments).await
     }
+}
+
+async fn command(script: &Path, dir: &Path, verb: &str, arguments: &[&str]) -> Result<()> {
+    let mut command = Command::new(script);
+    command.arg(verb).arg(dir).args(arguments).stdin(Stdio::null()).kill_on_drop(true);
+    let output = tokio::time::timeout(COMMAND_MAX, command.output())
+        .await
+        .with_context(|| format!("ops/s3 {verb} takes longer than {COMMAND_MAX:?}"))?
+        .with_context(|| format!("{} cannot be run", script.display()))?;
+    if !output.status.success() {
+        bail!("ops/s3 {verb} failed: {}", String::from_utf8_lossy(&output.stderr).trim());
+    }
+    Ok(())
 }
 
 fn settings(text: &str) -> BTreeMap<String, String> {

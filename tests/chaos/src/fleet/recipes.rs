@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use super::member::Recipe;
 use super::{Fleet, agents};
-use crate::plan::{ARCHIVIST, CLOCKS, EXECUTOR, Shape, stories};
+use crate::plan::{ARCHIVIST, CLOCKS, EXECUTOR, Service, Shape, stories};
 
 /// Begins the names of the files in which workers note the steps that they run.
 pub const RAN: &str = "ran-";
@@ -34,22 +34,26 @@ pub fn common(fleet: &Fleet) -> BTreeMap<String, String> {
     env
 }
 
-/// The process of that name: its kind is what the name begins with.
-pub fn recipe(fleet: &Fleet, name: &str, (database, broker): (String, String)) -> Recipe {
+/// Where a process reads how it reaches a service.
+pub fn variable(service: Service) -> &'static str {
+    match service {
+        Service::Postgres => "STEPFLEET_DATABASE_URL",
+        Service::Rabbitmq => "STEPFLEET_AMQP_URL",
+        Service::Bucket => "AWS_ENDPOINT_URL",
+    }
+}
+
+/// The process of that name: its kind is what the name begins with. `urls` lead it to the services.
+pub fn recipe(fleet: &Fleet, name: &str, urls: BTreeMap<String, String>) -> Recipe {
     let dir = fleet.dir.clone();
     let mut env = common(fleet);
+    env.extend(urls);
     let listen = fleet.listen.get(name).cloned().unwrap_or_default();
     let script = dir.join("script.json").to_string_lossy().into_owned();
     let record = dir.join("run").join(format!("{}{name}.jsonl", agents::RECORD)).to_string_lossy().into_owned();
     let data = dir.join("data").join(name).to_string_lossy().into_owned();
     let ran = dir.join("run").join(format!("{RAN}{name}")).to_string_lossy().into_owned();
-    let set = [
-        ("STEPFLEET_DATABASE_URL", database),
-        ("STEPFLEET_AMQP_URL", broker),
-        ("STEPFLEET_DATA_DIR", data),
-        ("STEPFLEET_SCRIPT", script),
-        ("STEPFLEET_SCRIPT_RECORD", record),
-    ];
+    let set = [("STEPFLEET_DATA_DIR", data), ("STEPFLEET_SCRIPT", script), ("STEPFLEET_SCRIPT_RECORD", record)];
     env.extend(set.map(|(name, value)| (name.to_owned(), value)));
     let roles = match name {
         ARCHIVIST => "archivist",

@@ -113,7 +113,8 @@ impl Address {
     /// # Errors
     /// There is no numeric address in it.
     pub fn of(url: &str) -> Result<Self> {
-        let host = url.rsplit_once('@').map_or(url, |(_, host)| host);
+        let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
+        let host = rest.rsplit_once('@').map_or(rest, |(_, host)| host);
         let host = host.split('/').next().unwrap_or(host);
         let at = host.parse().with_context(|| format!("{host} is no address with a port"))?;
         Ok(Self { url: url.to_owned(), at })
@@ -133,6 +134,7 @@ mod tests {
         let address = Address::of("amqp://me:secret@127.0.0.1:5672/%2f").unwrap();
         assert_eq!(address.at.port(), 5672);
         assert_eq!(address.through(9), "amqp://me:secret@127.0.0.1:9/%2f");
+        assert_eq!(Address::of("http://127.0.0.1:9000").unwrap().through(9), "http://127.0.0.1:9");
         assert!(Address::of("sqlite://file.db").is_err());
     }
 }

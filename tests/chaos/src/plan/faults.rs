@@ -13,13 +13,18 @@ use super::{ARCHIVIST, CLOCKS, EXECUTOR, History, Shape};
 pub enum Service {
     Postgres,
     Rabbitmq,
+    /// Where the history is, if that is a bucket.
+    Bucket,
 }
 
 impl Service {
+    pub const ALL: [Self; 3] = [Self::Postgres, Self::Rabbitmq, Self::Bucket];
+
     pub fn name(self) -> &'static str {
         match self {
             Self::Postgres => "postgres",
             Self::Rabbitmq => "rabbitmq",
+            Self::Bucket => "s3",
         }
     }
 }
@@ -49,6 +54,7 @@ pub enum Fault {
     Kill(String),
     /// SIGSTOP, and SIGCONT after the time.
     Freeze(String),
+    /// Not the bucket: what it holds is in the memory of its server.
     KillService(Service),
     FreezeService(Service),
     Net {
@@ -64,8 +70,6 @@ pub enum Fault {
         seconds: i64,
     },
     DiskFull,
-    /// SIGSTOP of the S3 server, and SIGCONT after the time. What it holds is in its memory, so it is never killed.
-    FreezeBucket,
     RollingRestart,
     /// A further worker comes and goes.
     Guest {
@@ -142,14 +146,15 @@ impl Fault {
             Self::Freeze(_) => "freeze archivist",
             Self::KillService(Service::Rabbitmq) => "kill rabbitmq",
             Self::KillService(Service::Postgres) => "kill postgres",
+            Self::KillService(Service::Bucket) => "kill s3",
             Self::FreezeService(Service::Rabbitmq) => "freeze rabbitmq",
             Self::FreezeService(Service::Postgres) => "freeze postgres",
+            Self::FreezeService(Service::Bucket) => BUCKET,
             Self::Net { .. } => "net",
             Self::MemoryAlarm => "memory alarm",
             Self::ClockStep { process, .. } if process.starts_with("dispatcher") => CLOCK_DISPATCHER,
             Self::ClockStep { .. } => CLOCK_WORKER,
             Self::DiskFull => DISK,
-            Self::FreezeBucket => BUCKET,
             Self::RollingRestart => "rolling restart",
             Self::Guest { .. } => "guest",
             Self::Drain(_) => "drain",
@@ -165,7 +170,7 @@ impl Fault {
             Self::Net { process, service, mode } => format!("{process} to {}: {mode:?}", service.name()),
             Self::ClockStep { process, seconds } => format!("{process} by {seconds} s"),
             Self::MemoryAlarm => "rabbitmq".into(),
-            Self::DiskFull | Self::FreezeBucket => "history".into(),
+            Self::DiskFull => "history".into(),
             Self::RollingRestart => "all workers and dispatchers".into(),
             Self::Guest { cycles, kill } => {
                 format!("{cycles} times, each ended by {}", if *kill { "SIGKILL" } else { "SIGTERM" })
@@ -181,7 +186,7 @@ impl Fault {
             Self::Net { process, .. } | Self::ClockStep { process, .. } => vec![process.clone()],
             Self::KillService(service) | Self::FreezeService(service) => vec![service.name().into()],
             Self::MemoryAlarm | Self::Meddle { .. } => vec![Service::Rabbitmq.name().into()],
-            Self::DiskFull | Self::FreezeBucket => vec!["history".into()],
+            Self::DiskFull => vec!["history".into()],
             Self::Guest { .. } => vec!["guest".into()],
             Self::RollingRestart => [shape.workers(), shape.dispatchers()].concat(),
         }
@@ -310,7 +315,7 @@ fn one(kind: &str, shape: &Shape, dice: &mut StdRng) -> Fault {
         "drain" => Fault::Drain(worker),
         "meddle" => Fault::Meddle { seed: dice.random() },
         DISK => Fault::DiskFull,
-        BUCKET => Fault::FreezeBucket,
+        BUCKET => Fault::FreezeService(Service::Bucket),
         CLOCK_WORKER | CLOCK_DISPATCHER => {
             let seconds = dice.random_range(5..900) * if dice.random_bool(0.5) { 1 } else { -1 };
             let [worker, dispatcher] = CLOCKS;
@@ -320,14 +325,29 @@ fn one(kind: &str, shape: &Shape, dice: &mut StdRng) -> Fault {
         _ => {
             let process = match dice.random_range(0..10) {
                 0..6 => worker,
-                6..9 => dispatcher,
+                6..8 => dispatcher,
                 _ if dice.random_bool(0.8) => ARCHIVIST.into(),
                 _ => EXECUTOR.into(),
             };
-            let service = if dice.random_bool(0.6) { Service::Postgres } else { Service::Rabbitmq };
+            let service = other_end(&process, shape.history, dice.random());
             let modes = [Mode::Delay(dice.random_range(20..400)), Mode::Cut, Mode::Stall, Mode::HalfOpen, Mode::Reset];
             let mode = modes.choose(dice).copied().unwrap_or(Mode::Cut);
             Fault::Net { process, service, mode }
         }
+    }
+}
+
+/// With which service the connections of a process fail. One roll, whatever there is: a seed means the same with and
+/// without a bucket. Who archives needs it most.
+fn other_end(process: &str, history: History, roll: f64) -> Service {
+    let bucket = match history {
+        History::Directory => 0.0,
+        History::S3 if process == ARCHIVIST => 0.6,
+        History::S3 => 0.3,
+    };
+    match (roll - bucket) / (1.0 - bucket) {
+        rest if rest < 0.0 => Service::Bucket,
+        rest if rest < 0.6 => Service::Postgres,
+        _ => Service::Rabbitmq,
     }
 }
