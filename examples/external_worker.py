@@ -10,6 +10,7 @@ Told to stop (SIGTERM), it ends what it has begun, gives back what it has not, a
     STEPFLEET_TOKEN=... python3 examples/external_worker.py --url http://127.0.0.1:7070 --pool python
 """
 import argparse
+import http.client
 import json
 import os
 import signal
@@ -70,6 +71,14 @@ def end_of(task):
         return {"error": {"code": "INTERNAL_ERROR", "message": repr(broken), "retriable": False}}
 
 
+def said(refused):
+    """How the body of a refusal begins."""
+    try:
+        return refused.read(2000).decode(errors="replace")
+    except (OSError, http.client.HTTPException) as broken:
+        return repr(broken)
+
+
 class Fleet:
     def __init__(self, url, token, worker):
         self.url, self.token, self.worker = url.rstrip("/"), token, worker
@@ -81,9 +90,12 @@ class Fleet:
             headers={"Authorization": "Bearer " + self.token, "Content-Type": "application/json"},
             method="POST",
         )
-        with urllib.request.urlopen(request, timeout=timeout) as response:
-            text = response.read(BODY_BYTES_MAX)
-            return response.status, json.loads(text) if text else None
+        try:
+            with urllib.request.urlopen(request, timeout=timeout) as response:
+                text = response.read(BODY_BYTES_MAX)
+                return response.status, json.loads(text) if text else None
+        except (http.client.HTTPException, ValueError) as broken:  # It broke off, or is no JSON.
+            raise OSError("an answer that cannot be read: %r" % broken) from broken
 
     def claim(self, pool):
         """One task, or None if there was none for a while."""
@@ -110,7 +122,7 @@ class Fleet:
             except urllib.error.HTTPError as refused:
                 if refused.code < 500 and refused.code != 429:
                     # Somebody else ended it, or its session is gone: nobody waits for it any more.
-                    print("not taken: %s" % refused.read(2000).decode(errors="replace"), file=sys.stderr)
+                    print("not taken: %s" % said(refused), file=sys.stderr)
                     return None
             except OSError as away:
                 print("the fleet is away: %s" % away, file=sys.stderr)
@@ -124,7 +136,7 @@ def serve(fleet, pool, tasks, stop):
             task = fleet.claim(pool)
         except urllib.error.HTTPError as refused:
             if refused.code in (400, 401, 403, 404):
-                sys.exit("refused: %s" % refused.read(2000).decode(errors="replace"))
+                sys.exit("refused: %s" % said(refused))
             time.sleep(1)
             continue
         except OSError as away:

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use domain::action::hash::hex;
 use domain::definition::plan::{self, Item, Known, KnownDefinitions};
-use domain::definition::{Checked, check, diff};
+use domain::definition::{Checked, Reference, check, diff, references};
 use domain::failure::{Certainty, Failure};
 use domain::ports::{Defined, DefinitionKey};
 use schemas::api::{DefinitionChange, DefinitionWritten, FieldChange};
@@ -53,20 +53,23 @@ pub async fn define(
     wanted: Vec<Wanted>,
     dry_run: bool,
 ) -> Answer<Vec<DefinitionWritten>> {
-    let (checked, problems) = check_all(&wanted);
-    let items: Vec<Checked> = checked.iter().map(|(_, item)| item.clone()).collect();
-    let known = known(gateway, namespace, &wanted, &items).await?;
+    let Read { items, referring, mut problems } = check_all(&wanted);
+    let known = known(gateway, namespace, &wanted, &referring).await?;
     // A reference to one that is refused is no second problem.
     let mut found = known.clone();
-    for key in wanted.iter().filter_map(Wanted::key) {
-        let refused = Known { version: u64::MAX - 1, content_hash: [0; 32], library_id: None };
+    for (key, one) in wanted.iter().filter_map(|one| Some((one.key()?, one))) {
+        let library_id = one.item.definition["library_id"].as_str().and_then(|text| DefinitionId::parse(text).ok());
+        let refused = Known { version: u64::MAX - 1, content_hash: [0; 32], library_id };
         if !items.iter().any(|item| (item.new.kind, &item.new.id) == (key.0, &key.1)) {
             found.insert(key, refused);
         }
     }
-    let unmet =
-        plan::unmet(&items, &found).into_iter().map(|(index, problem)| wanted[checked[index].0].problem(problem));
-    let problems: Vec<FieldProblem> = problems.into_iter().chain(unmet).take(PROBLEMS_MAX).collect();
+    let unmet = plan::unmet_of(referring.iter().map(|(index, all)| (*index, all.as_slice())), &items, &found);
+    let unmet: Vec<FieldProblem> = unmet.into_iter().map(|(index, problem)| wanted[index].problem(problem)).collect();
+    // Of a field that is wrong by itself that is enough; what stands there may be a key.
+    let told: BTreeSet<String> = problems.iter().map(|problem| problem.field.clone()).collect();
+    problems.extend(unmet.into_iter().filter(|problem| !told.contains(&problem.field)));
+    problems.truncate(PROBLEMS_MAX);
     if !problems.is_empty() {
         return Err(Problem::fields(Code::DefinitionInvalid, problems).into());
     }
@@ -95,20 +98,37 @@ pub async fn define(
     Ok(written)
 }
 
-/// The sound ones with their places in the list, and what is wrong with the others.
-fn check_all(wanted: &[Wanted]) -> (Vec<(usize, Checked)>, Vec<FieldProblem>) {
-    let (mut checked, mut problems, mut seen) = (Vec::new(), Vec::new(), BTreeSet::new());
+/// A list as it was read.
+#[derive(Default)]
+struct Read {
+    /// The sound ones.
+    items: Vec<Checked>,
+    /// What each refers to, by its place in the list; of those that are not sound, as far as they can be read.
+    referring: Vec<(usize, Vec<Reference>)>,
+    problems: Vec<FieldProblem>,
+}
+
+fn check_all(wanted: &[Wanted]) -> Read {
+    let (mut read, mut seen) = (Read::default(), BTreeSet::new());
     for (index, one) in wanted.iter().enumerate() {
-        match check(one.item.kind, &one.item.definition) {
-            Ok(item) if !seen.insert((item.new.kind, item.new.id.clone())) => {
-                let what = format!("{} is in the list before; name it once", one.item.label());
-                problems.push(one.problem(FieldProblem::new("id", what)));
+        let (kind, definition) = (one.item.kind, &one.item.definition);
+        match check(kind, definition) {
+            Ok(item) => {
+                read.referring.push((index, item.references.clone()));
+                if seen.insert((kind, item.new.id.clone())) {
+                    read.items.push(item);
+                } else {
+                    let what = format!("{} is in the list before; name it once", one.item.label());
+                    read.problems.push(one.problem(FieldProblem::new("id", what)));
+                }
             }
-            Ok(item) => checked.push((index, item)),
-            Err(wrong) => problems.extend(wrong.into_iter().map(|problem| one.problem(problem))),
+            Err(wrong) => {
+                read.referring.push((index, references(kind, definition)));
+                read.problems.extend(wrong.into_iter().map(|problem| one.problem(problem)));
+            }
         }
     }
-    (checked, problems)
+    read
 }
 
 /// What the store has of these definitions and of what they refer to.
@@ -116,9 +136,9 @@ async fn known(
     gateway: &Gateway,
     namespace: &Namespace,
     wanted: &[Wanted],
-    items: &[Checked],
+    referring: &[(usize, Vec<Reference>)],
 ) -> Answer<KnownDefinitions> {
-    let references = items.iter().flat_map(|item| &item.references);
+    let references = referring.iter().flat_map(|(_, references)| references);
     let keys: BTreeSet<DefinitionKey> = wanted
         .iter()
         .filter_map(Wanted::key)

@@ -118,7 +118,7 @@ async fn everything_wrong_with_one_is_told_at_once() {
     assert_eq!(reply.status, StatusCode::UNPROCESSABLE_ENTITY);
     let (code, mut fields) = reply.refusal();
     fields.sort();
-    let expected = ["api_key", "description", "id", "input_schema.type", "library_id", "name"];
+    let expected = ["api_key", "description", "id", "input_schema.type", "library_id", "name", "target_id"];
     assert_eq!((code.as_str(), fields), ("definition_invalid", expected.map(str::to_owned).to_vec()));
     for (path, body, code) in [
         ("/api/tools", json!([]), "definition_invalid"),
@@ -132,6 +132,35 @@ async fn everything_wrong_with_one_is_told_at_once() {
     }
     let reply = world.post("/api/personas", persona("x")).await;
     assert_eq!(reply.refusal().1, ["library_id", "model_profile_id"], "what it refers to is not there");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_not_there_is_told_with_what_is_wrong() {
+    let world = World::new().await;
+    apply(&world, &set()).await;
+    let mut odd = persona(" ");
+    odd["model_profile_id"] = json!("none");
+    odd["tool_ids"] = json!(["none", 7]);
+    let mut bo = agent("bo");
+    bo["persona_ref"]["library_id"] = json!("core");
+    let list = json!([item("persona", odd), item("agent", bo.clone()), item("agent", bo)]);
+    for path in ["/api/definitions", "/api/definitions?dry_run=true"] {
+        let fields = world.post(path, list.clone()).await.refusal().1;
+        let expected = [
+            "[0].definition.system_prompt",
+            "[0].definition.tool_ids[1]",
+            "[2].definition.id",
+            "[0].definition.model_profile_id",
+            "[0].definition.tool_ids[0]",
+        ];
+        assert_eq!(fields, expected, "{path}");
+    }
+    let key = concat!("sk", "-ant-0123456789abcdefghij");
+    let mut leaking = persona("You write.");
+    leaking["model_profile_id"] = json!(key);
+    let reply = world.post("/api/personas", leaking).await;
+    assert_eq!(reply.refusal().1, ["model_profile_id"], "told once");
+    assert!(!reply.text.contains(key), "{}", reply.text);
 }
 
 #[tokio::test(start_paused = true)]

@@ -6,6 +6,7 @@ use utoipa::ToSchema;
 
 use super::budget::Budgets;
 use super::task::ActionKind;
+use crate::conversation::Busy;
 use crate::id::DefinitionId;
 
 /// Identity, behaviour and tools, shareable and versioned; it holds no state (SPEC W-PER-01).
@@ -62,6 +63,9 @@ pub struct PersonaBody {
     /// Absent: with the usual settings.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub compaction: Option<CompactionSettings>,
+    /// What becomes of a message for an agent that is at work, unless the message or its session says so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub busy: Option<Busy>,
 }
 
 /// When the context is assembled (SPEC K-10).

@@ -17,6 +17,7 @@ pub mod schema;
 mod settle;
 mod spec;
 mod toolbox;
+mod variable;
 
 #[cfg(test)]
 mod tests;
@@ -35,6 +36,7 @@ pub use settle::{APPROVER, bounded, finished, out_of_time, settled, settled_with
 pub(crate) use settle::{PROVIDER_CALLS, SPENT};
 pub use spec::specs;
 pub use toolbox::{Toolbox, without_toolbox};
+pub use variable::{HeaderVariable, variable_name};
 
 /// Pool of the fleet's own executors.
 pub const POOL: &str = "default";

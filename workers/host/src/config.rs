@@ -63,6 +63,8 @@ pub struct Config {
     pub deno: Option<PathBuf>,
     /// Hosts, with or without a port, that such code may call.
     pub code_hosts: Vec<String>,
+    /// Variables of executors that headers of `http` actions may have, each with a host that it may be sent to.
+    pub http_env: Vec<(String, String)>,
 }
 
 /// An MCP server, `[mcp.<name>]` in `stepfleet.toml`: either a command or a url.

@@ -14,6 +14,7 @@ mod memory;
 mod mock;
 mod project;
 mod template;
+mod variables;
 
 #[cfg(test)]
 mod tests;
@@ -34,11 +35,14 @@ use billed::{NoBill, OnBill};
 pub use code::CodeConfig;
 use mcp::{McpServer, Servers};
 pub use memory::MemoryActions;
+pub use variables::{HttpVariable, Variables};
 
 /// What actions may use.
 pub struct ActionsConfig {
     /// Whether addresses that definitions bring may be loopback or private ones.
     pub allow_private: bool,
+    /// What headers of `http` actions may be filled with.
+    pub variables: Variables,
     /// MCP servers by the names that definitions use.
     pub mcp: BTreeMap<String, McpServer>,
     pub code: CodeConfig,
@@ -47,6 +51,7 @@ pub struct ActionsConfig {
 /// Runs actions. Dropping a call's future ends the call and whatever it started.
 pub struct Actions {
     net: Net,
+    variables: Variables,
     models: Arc<dyn Models>,
     definitions: Arc<dyn Definitions>,
     embedder: Option<Arc<dyn Embedder>>,
@@ -65,7 +70,16 @@ impl Actions {
     ) -> Result<Self, String> {
         let net = Net::new(config.allow_private)?;
         let servers = Servers::new(config.mcp, net.models.clone());
-        Ok(Self { net, models, definitions, embedder: None, servers, code: config.code, others: HashMap::new() })
+        Ok(Self {
+            net,
+            variables: config.variables,
+            models,
+            definitions,
+            embedder: None,
+            servers,
+            code: config.code,
+            others: HashMap::new(),
+        })
     }
 
     /// With what embeds the texts of `llm` actions.
@@ -100,7 +114,7 @@ impl ActionRunner for Actions {
             return other.run_billed(call, bill).await;
         }
         match kind {
-            ActionKind::Http => http::run(&self.net, call).await,
+            ActionKind::Http => http::run(&self.net, &self.variables, call).await,
             ActionKind::Mock => mock::run(call).await,
             ActionKind::Llm if call.request.operation == embed::OPERATION => {
                 embed::run(self.embedder.as_deref(), call).await
@@ -127,7 +141,7 @@ impl ActionRunner for Actions {
     async fn probe(&self, call: &ActionCall) -> Probe {
         match (self.others.get(&call.request.kind), call.request.kind) {
             (Some(other), _) => other.probe(call).await,
-            (None, ActionKind::Http) => http::probe(&self.net, call).await,
+            (None, ActionKind::Http) => http::probe(&self.net, &self.variables, call).await,
             _ => Probe::Unknown,
         }
     }

@@ -23,7 +23,7 @@ mod scripted;
 mod sse;
 
 pub use action::mcp::{McpServer, Servers as McpServers};
-pub use action::{Actions, ActionsConfig, CodeConfig, MemoryActions};
+pub use action::{Actions, ActionsConfig, CodeConfig, HttpVariable, MemoryActions, Variables};
 pub use config::{ConfigProblems, EmbeddingConfig, EmbeddingSettings, Profile, ProvidersConfig, Secret, Vendor};
 pub use embedding::{STATIC_MODEL, StaticEmbedder, embedder};
 pub use performer::Performer;

@@ -61,6 +61,11 @@ impl Net {
         })
     }
 
+    /// Whether addresses that users bring may be private ones.
+    pub fn allows_private(&self) -> bool {
+        self.allow_private
+    }
+
     /// Reads and checks an address that a user brought.
     ///
     /// # Errors

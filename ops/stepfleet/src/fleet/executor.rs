@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use anyhow::{Error, Result, bail};
 use host::config::{Config, McpServer};
-use providers::{Actions, ActionsConfig, CodeConfig, MemoryActions};
+use providers::{Actions, ActionsConfig, CodeConfig, HttpVariable, MemoryActions, Variables};
 use schemas::definition::ActionKind;
 use schemas::id::{Namespace, WorkerId};
 use worker::executor::{Executor, ExecutorConfig, ExecutorDeps, Nudge, Relayed};
@@ -19,6 +19,7 @@ use super::Parts;
 pub fn start(parts: &Parts, config: &Config, worker: &WorkerId, nudge: Nudge) -> Result<Executor> {
     let settings = ActionsConfig {
         allow_private: parts.allow_private,
+        variables: Variables::of_process(http_variables(config)),
         mcp: mcp_servers(config),
         code: CodeConfig { deno: config.deno.clone(), allow_net: config.code_hosts.clone() },
     };
@@ -56,6 +57,11 @@ fn relayed(text: &str) -> Result<Relayed> {
         None => (Namespace::default_ns(), text),
     };
     Ok(Relayed { namespace, pool: pool.to_owned() })
+}
+
+fn http_variables(config: &Config) -> Vec<HttpVariable> {
+    let variable = |(name, host): &(String, String)| HttpVariable { name: name.clone(), host: host.clone() };
+    config.http_env.iter().map(variable).collect()
 }
 
 /// The configured MCP servers, by their names.

@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::{Found, mapping, parts, schema, template};
 use crate::action::fields::{self, Object, Problems};
-use crate::tool;
+use crate::tool::{self, HeaderVariable};
 
 const METHODS: [&str; 4] = ["GET", "POST", "PUT", "DELETE"];
 
@@ -59,7 +59,7 @@ fn embed(config: &Object<'_>, problems: &mut Problems) {
 }
 
 fn http(config: &Object<'_>, problems: &mut Problems) {
-    config.refuse_unknown(&["url", "method", "headers", "body", "allow_hosts", "probe"], problems);
+    config.refuse_unknown(&["url", "method", "headers", "headers_env", "body", "allow_hosts", "probe"], problems);
     if parts::required(config, "url", "where to, as in https://example.org/{{input.id}}", problems)
         && let Some(url) = text(config, "url", problems)
         && !["http://", "https://", "{{"].iter().any(|start| url.starts_with(start))
@@ -79,6 +79,23 @@ fn http(config: &Object<'_>, problems: &mut Problems) {
             Some(value) => template::check(headers.path(name), value, problems),
             None => problems.add(headers.path(name), format!("must be a string, not {}", fields::kind_of(value))),
         }
+    }
+    headers_env(config, &headers, problems);
+}
+
+/// Headers whose values are variables of the executors.
+fn headers_env(config: &Object<'_>, headers: &Object<'_>, problems: &mut Problems) {
+    let named = config.object("headers_env", problems);
+    for (name, value) in named.entries().take(ENTRIES_MAX) {
+        let wrong = match value.as_str().map(HeaderVariable::parse) {
+            Some(Ok(_)) if headers.entries().any(|(other, _)| other.eq_ignore_ascii_case(name)) => {
+                "stands in headers, too; leave one of them out".to_owned()
+            }
+            Some(Ok(_)) => continue,
+            Some(Err(why)) => why,
+            None => format!("must name a variable, not be {}", fields::kind_of(value)),
+        };
+        problems.add(named.path(name), wrong);
     }
 }
 

@@ -1,5 +1,6 @@
 //! Personas: shared ones, and those within an agent.
 
+use schemas::conversation::Busy;
 use schemas::definition::{ActionKind, DefinitionKind};
 use schemas::id::DefinitionId;
 use schemas::limits::{NAME_BYTES_MAX, RUNTIME_S_MAX};
@@ -23,6 +24,7 @@ const BODY: &[&str] = &[
     "assembly",
     "context_budget",
     "compaction",
+    "busy",
 ];
 const TURNS_MAX: u64 = 1_000;
 const MOVES_MAX: u64 = 1_000;
@@ -74,6 +76,7 @@ fn body(object: &Object<'_>, found: &mut Found) {
     parts::choice(object, "assembly", &["per_turn", "per_call"], problems);
     parts::decimal(object, "context_budget", BUDGET_MIN, 1.0, problems);
     compaction(&object.object("compaction", problems), problems);
+    parts::choice(object, "busy", &Busy::ALL.map(Busy::as_str), problems);
 }
 
 fn constraints(object: &Object<'_>, tools: &[DefinitionId], problems: &mut Problems) {

@@ -10,7 +10,7 @@ use schemas::json::Json;
 use schemas::problem::FieldProblem;
 use serde_json::{Map, Value, json};
 
-use super::{Checked, references, words};
+use super::{Checked, Reference, references, words};
 use crate::action::fields;
 
 /// Of a value in a line for people.
@@ -177,16 +177,26 @@ pub fn change(known: Option<(u64, &[u8; 32])>, content_hash: &[u8; 32]) -> (Defi
     }
 }
 
-/// The references that lead nowhere, by the place of who refers. Looks in the same write first,
-/// then in what the store has.
+/// The references of these definitions that lead nowhere, by the place of who refers.
 pub fn unmet(items: &[Checked], known: &KnownDefinitions) -> Vec<(usize, FieldProblem)> {
+    let referring = items.iter().enumerate().map(|(index, item)| (index, item.references.as_slice()));
+    unmet_of(referring, items, known)
+}
+
+/// The same of whoever refers, which may be one that is not written. Looks in the same write first,
+/// then in what the store has.
+pub fn unmet_of<'r>(
+    referring: impl IntoIterator<Item = (usize, &'r [Reference])>,
+    items: &[Checked],
+    known: &KnownDefinitions,
+) -> Vec<(usize, FieldProblem)> {
     let mut written: BTreeMap<(DefinitionKind, &DefinitionId), &Checked> = BTreeMap::new();
     for item in items {
         written.insert((item.new.kind, &item.new.id), item);
     }
     let mut problems = Vec::new();
-    for (index, item) in items.iter().enumerate() {
-        for reference in &item.references {
+    for (index, references) in referring {
+        for reference in references {
             let stored = known.get(&(reference.kind, reference.id.clone()));
             let new = written.get(&(reference.kind, &reference.id));
             let newest = match new {
@@ -204,8 +214,8 @@ pub fn unmet(items: &[Checked], known: &KnownDefinitions) -> Vec<(usize, FieldPr
     problems
 }
 
-fn unmet_reference(reference: &super::Reference, newest: Option<(u64, &Option<DefinitionId>)>) -> Option<String> {
-    let super::Reference { kind, id, .. } = reference;
+fn unmet_reference(reference: &Reference, newest: Option<(u64, &Option<DefinitionId>)>) -> Option<String> {
+    let Reference { kind, id, .. } = reference;
     let what = words(*kind);
     let Some((version, library)) = newest else {
         return Some(format!("there is no {what} {id}; write it first, or in the same list"));

@@ -5,9 +5,11 @@ use serde_json::Value;
 
 use super::normal::FREE;
 use crate::action::fields::{Object, Problems};
+use crate::tool::variable_name;
 
 const SAID: &str = "keys never live in definitions: name the provider or server here, and give its \
-                    key to the processes that call it, in their environment, as in ANTHROPIC_API_KEY";
+                    key to the processes that call it, in their environment, as in ANTHROPIC_API_KEY (http actions name \
+                    such a variable in headers_env)";
 /// Parts of a field's name, in lower case and without `-` and `_`.
 const NAMES: [&str; 9] =
     ["apikey", "secret", "password", "passwd", "accesskey", "privatekey", "authorization", "credential", "clientkey"];
@@ -19,6 +21,8 @@ const KEY_BYTES_MIN: usize = 20;
 const DEPTH_MAX: usize = 64;
 /// Settings that are passed on, where a field's name means what it says.
 const SETTINGS: [&str; 2] = ["config", "execution_config"];
+/// Where they name variables: what the headers are called says nothing of the values.
+const VARIABLES: &str = "config.headers_env";
 /// Within them, what speaks of other people's fields.
 const OTHERS: [&str; 3] = ["schema", "output", "fields"];
 
@@ -38,7 +42,7 @@ fn look(path: String, name: &str, value: &Value, named: bool, depth: usize, prob
         return;
     }
     let of_others = FREE.contains(&name) || OTHERS.contains(&name) || name.ends_with("_mapping");
-    let named = named && (SETTINGS.contains(&name) || !of_others);
+    let named = named && path != VARIABLES && (SETTINGS.contains(&name) || !of_others);
     match value {
         Value::String(text) if is_key(text) => problems.add(path, format!("holds what looks like a key; {SAID}")),
         Value::Object(map) => {
@@ -71,10 +75,14 @@ fn is_key(text: &str) -> bool {
     }
     let one_word = |text: &str| text.len() >= KEY_BYTES_MIN && !text.contains(char::is_whitespace);
     let bearer = text.get(..7).filter(|start| start.eq_ignore_ascii_case("bearer ")).map(|_| text[7..].trim());
-    if bearer.is_some_and(|token| one_word(token) && !token.contains("{{")) {
+    if bearer.is_some_and(|token| one_word(token) && !token.contains("{{") && !is_variable(token)) {
         return true;
     }
     (one_word(text) && BEGINNINGS.iter().any(|start| text.starts_with(start))) || has_password(text)
+}
+
+fn is_variable(text: &str) -> bool {
+    text.contains('_') && variable_name(text).is_ok()
 }
 
 /// `https://user:password@host`.
@@ -109,9 +117,13 @@ mod tests {
         ] {
             assert!(is_key(text), "{text}");
         }
-        for text in
-            ["sk-short", "Bearer of good news, always", "Bearer {{input.session_of_the_user}}", "https://a.b/c@d:e"]
-        {
+        for text in [
+            "sk-short",
+            "Bearer of good news, always",
+            "Bearer {{input.session_of_the_user}}",
+            "https://a.b/c@d:e",
+            "Bearer CRM_PRODUCTION_TOKEN",
+        ] {
             assert!(!is_key(text), "{text}");
         }
     }

@@ -24,6 +24,7 @@ pub const NAMES: &[&str] = &[
     "task_pools",
     "deno",
     "code_hosts",
+    "http_env",
 ];
 
 /// Other variables that start with `STEPFLEET_`: for the scripts, the command line and the providers.

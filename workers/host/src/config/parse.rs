@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::PathBuf;
 
-use domain::tool::pool_name;
+use domain::tool::{pool_name, variable_name};
 use schemas::definition::NamespaceBudget;
 use schemas::id::Namespace;
 use schemas::limits::SHARDS_MAX;
@@ -59,6 +59,7 @@ pub fn config(layers: &Layers) -> Result<Config, Problems> {
         task_pools: reader.parse("task_pools", pools).unwrap_or_default(),
         deno: reader.parse("deno", existing_file),
         code_hosts: reader.parse("code_hosts", hosts).unwrap_or_default(),
+        http_env: reader.hidden("http_env", variables).unwrap_or_default(),
     };
     if reader.problems.is_empty() { Ok(config) } else { Err(Problems(reader.problems)) }
 }
@@ -204,11 +205,31 @@ fn pools(text: &str) -> Result<Vec<String>, String> {
 fn hosts(text: &str) -> Result<Vec<String>, String> {
     let hosts: Vec<String> =
         text.split(',').map(|host| host.trim().to_owned()).filter(|host| !host.is_empty()).collect();
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | ':' | '[' | ']');
-    match hosts.iter().find(|host| !host.chars().all(is_plain)) {
+    match hosts.iter().find(|host| !is_host(host)) {
         Some(host) => Err(format!("{host:?} is no host; use names as in api.example.org, separated by commas")),
         None => Ok(hosts),
     }
+}
+
+fn is_host(text: &str) -> bool {
+    text.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | ':' | '[' | ']'))
+}
+
+/// Variables and hosts. What is wrong is told by its place: it may be the value itself that stands there.
+fn variables(text: &str) -> Result<Vec<(String, String)>, String> {
+    let entries = text.split(',').map(str::trim).filter(|entry| !entry.is_empty());
+    let read = |(index, entry): (usize, &str)| {
+        let pair = entry.split_once('@').filter(|(name, host)| {
+            let below = host.strip_prefix("*.").unwrap_or(host);
+            variable_name(name).is_ok() && !below.is_empty() && is_host(below)
+        });
+        let (name, host) = pair.ok_or_else(|| {
+            let number = index + 1;
+            format!("use VARIABLE@host, as in CRM_TOKEN@crm.example.org, separated by commas; number {number} is none")
+        })?;
+        Ok((name.to_owned(), host.to_owned()))
+    };
+    entries.enumerate().map(read).collect()
 }
 
 fn yes_or_no(text: &str) -> Result<bool, String> {

@@ -141,6 +141,22 @@ fn the_embedder_has_a_section_of_its_own() {
 }
 
 #[test]
+fn variables_for_headers_are_set_with_their_hosts() {
+    let env = [("STEPFLEET_HTTP_ENV", "CRM_TOKEN@crm.example.org, CRM_TOKEN@*.example.net,")];
+    let config = Config::load(&layers(None, &env, &[])).unwrap();
+    let pair = |name: &str, host: &str| (name.to_owned(), host.to_owned());
+    assert_eq!(config.http_env, [pair("CRM_TOKEN", "crm.example.org"), pair("CRM_TOKEN", "*.example.net")]);
+    for wrong in
+        ["hunter2hunter2", "CRM_TOKEN", "CRM_TOKEN@", "CRM_TOKEN@*.", "crm@example.org", "A@b.c/hunter2hunter2"]
+    {
+        let file = format!("http_env = \"A@example.org, {wrong}\"\n");
+        let text = Config::load(&layers(Some(&file), &[], &[])).unwrap_err().to_string();
+        assert!(text.contains("http_env in stepfleet.toml: use VARIABLE@host") && text.contains("number 2"), "{text}");
+        assert!(!text.contains("hunter2"), "{text}");
+    }
+}
+
+#[test]
 fn mcp_servers_and_the_sandbox_are_set() {
     let file = "[mcp.files]\ncommand = \"npx\"\nargs = [\"-y\", \"server\"]\nenv = [\"FILES_ROOT\"]\n\
                 [mcp.search]\nurl = \"https://mcp.example.org/mcp\"\ntoken_env = \"SEARCH_TOKEN\"\n";

@@ -15,6 +15,7 @@ use serde_json::{Value, json};
 use url::Url;
 
 use super::template;
+use super::variables::{Sent, Variables};
 use crate::call::{CallError, Class};
 use crate::clock;
 use crate::http::{KEY_HEADER, SESSION_HEADER};
@@ -27,6 +28,9 @@ struct Settings {
     method: Option<String>,
     #[serde(default)]
     headers: BTreeMap<String, String>,
+    /// From header to the variable that has its value.
+    #[serde(default)]
+    headers_env: BTreeMap<String, String>,
     #[serde(default)]
     body: Option<Value>,
     /// Hosts that may be called; the one that is written in `url` if absent.
@@ -40,7 +44,7 @@ struct Settings {
 /// What connections are about is ours to say.
 const RESERVED: [&str; 5] = ["host", "content-length", "transfer-encoding", "connection", "upgrade"];
 
-pub async fn run(net: &Net, call: &ActionCall) -> Result<Value, ActionFailure> {
+pub async fn run(net: &Net, variables: &Variables, call: &ActionCall) -> Result<Value, ActionFailure> {
     let settings: Settings = super::settings(call)?;
     let mut seen = template::context(call);
     let key = template::key(call, &seen)?;
@@ -48,7 +52,8 @@ pub async fn run(net: &Net, call: &ActionCall) -> Result<Value, ActionFailure> {
     let url = address(net, &settings.url, &settings, &seen)?;
     let payload = payload(settings.body.as_ref(), &seen)?;
     let method = method(&settings, payload.is_some())?;
-    let headers = headers(&settings, &seen, call, &key, payload.as_ref())?;
+    let mut headers = headers(&settings, &seen, call, &key, payload.as_ref())?;
+    let sent = variables.add(&settings.headers_env, &url, net.allows_private(), &mut headers)?;
     let place = net::shown(&url);
     let mut request = net.steps.request(method, url).headers(headers);
     if let Some((_, bytes)) = payload {
@@ -56,27 +61,28 @@ pub async fn run(net: &Net, call: &ActionCall) -> Result<Value, ActionFailure> {
     }
     let request = request.timeout(Duration::from_millis(call.timeout_ms.max(1)));
     let response = request.send().await.map_err(|error| super::failure(net::classify(error, &place)))?;
-    answer(response, &place).await
+    answer(response, &place, &sent).await
 }
 
 /// Asks the address of `probe`: what is found happened, what is not did not.
-pub async fn probe(net: &Net, call: &ActionCall) -> Probe {
-    try_probe(net, call).await.unwrap_or(Probe::Unknown)
+pub async fn probe(net: &Net, variables: &Variables, call: &ActionCall) -> Probe {
+    try_probe(net, variables, call).await.unwrap_or(Probe::Unknown)
 }
 
-async fn try_probe(net: &Net, call: &ActionCall) -> Option<Probe> {
+async fn try_probe(net: &Net, variables: &Variables, call: &ActionCall) -> Option<Probe> {
     let settings: Settings = super::settings(call).ok()?;
     let mut seen = template::context(call);
     let key = template::key(call, &seen).ok()?;
     seen["key"] = key.clone().into();
     let url = address(net, settings.probe.as_ref()?, &settings, &seen).ok()?;
-    let headers = headers(&settings, &seen, call, &key, None).ok()?;
+    let mut headers = headers(&settings, &seen, call, &key, None).ok()?;
+    let sent = variables.add(&settings.headers_env, &url, net.allows_private(), &mut headers).ok()?;
     let place = net::shown(&url);
     let request = net.steps.get(url).headers(headers).timeout(Duration::from_millis(call.timeout_ms.max(1)));
     let response = request.send().await.ok()?;
     match response.status().as_u16() {
         404 => Some(Probe::DidNotHappen),
-        200..=299 => answer(response, &place).await.ok().map(Probe::Happened),
+        200..=299 => answer(response, &place, &sent).await.ok().map(Probe::Happened),
         _ => None,
     }
 }
@@ -115,7 +121,7 @@ fn authority(template: &str) -> Option<&str> {
     (begins && !written.contains("{{")).then_some(written)
 }
 
-fn is_allowed(pattern: &str, host: &str) -> bool {
+pub(super) fn is_allowed(pattern: &str, host: &str) -> bool {
     let host = host.to_ascii_lowercase();
     let pattern = pattern.to_ascii_lowercase();
     match pattern.strip_prefix("*.") {
@@ -174,19 +180,24 @@ fn headers(
         headers.insert(CONTENT_TYPE, HeaderValue::from_static(kind));
     }
     for (name, text) in &settings.headers {
-        let lower = name.to_ascii_lowercase();
-        if RESERVED.contains(&lower.as_str()) {
-            return Err(ActionFailure::invalid(format!("headers.{name}: this header is not yours to set")));
-        }
-        let known = HeaderName::from_bytes(lower.as_bytes())
-            .map_err(|_| ActionFailure::invalid(format!("headers.{name}: is no name of a header")))?;
+        let known = header_name("headers", name)?;
         headers.insert(known, value(name, &template::text(text, seen, Escape::Nothing, name)?)?);
     }
     Ok(headers)
 }
 
-/// `{status, body}`: JSON as it is, anything else as text.
-async fn answer(response: Response, place: &str) -> Result<Value, ActionFailure> {
+/// A header that settings may set; `field` is where they do.
+pub(super) fn header_name(field: &str, name: &str) -> Result<HeaderName, ActionFailure> {
+    let lower = name.to_ascii_lowercase();
+    if RESERVED.contains(&lower.as_str()) {
+        return Err(ActionFailure::invalid(format!("{field}.{name}: this header is not yours to set")));
+    }
+    HeaderName::from_bytes(lower.as_bytes())
+        .map_err(|_| ActionFailure::invalid(format!("{field}.{name}: is no name of a header")))
+}
+
+/// `{status, body}`: JSON as it is, anything else as text. What was `sent` for a variable is in neither.
+async fn answer(response: Response, place: &str, sent: &Sent) -> Result<Value, ActionFailure> {
     let status = response.status();
     let asked = net::retry_after_ms(response.headers(), clock::now_ms());
     let bytes = body::read(response, TOOL_ANSWER_BYTES_MAX, place).await.map_err(super::failure)?;
@@ -197,9 +208,11 @@ async fn answer(response: Response, place: &str) -> Result<Value, ActionFailure>
     if status.is_success() {
         let text = String::from_utf8_lossy(&bytes);
         let body: Value = serde_json::from_str(&text).unwrap_or_else(|_| text.into_owned().into());
-        return Ok(json!({"status": status.as_u16(), "body": body}));
+        return Ok(json!({"status": status.as_u16(), "body": sent.redact_all(body)}));
     }
-    let message = format!("{place}: answered with status {status}: {}", body::beginning(&bytes));
+    // Before it is cut, which could leave a part of a value.
+    let said = sent.redact_body(&bytes);
+    let message = format!("{place}: answered with status {status}: {}", body::beginning(said.as_bytes()));
     let class = match status.as_u16() {
         429 => Class::RateLimit,
         408 | 425 | 500.. => Class::Overloaded,

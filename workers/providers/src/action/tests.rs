@@ -8,6 +8,7 @@ mod llm;
 mod mcp;
 mod memory;
 mod mock;
+mod variables;
 
 use std::sync::Arc;
 
@@ -65,7 +66,8 @@ fn store() -> Arc<MemStore> {
 }
 
 fn config(allow_private: bool) -> ActionsConfig {
-    ActionsConfig { allow_private, mcp: BTreeMap::new(), code: CodeConfig::default() }
+    let variables = Variables::of_process(Vec::new());
+    ActionsConfig { allow_private, variables, mcp: BTreeMap::new(), code: CodeConfig::default() }
 }
 
 fn models() -> Arc<Performer> {

@@ -4,11 +4,13 @@ use std::sync::OnceLock;
 
 use async_trait::async_trait;
 use bytes::Bytes;
+use domain::context::estimate_tokens;
 use domain::failure::{Certainty, Failure};
 use domain::ports::Embedder;
 use domain::retry::MODEL;
 use schemas::limits::{EMBEDDING_API_CHARS_MAX, EMBEDDING_BATCH_MAX, EMBEDDING_DIMENSIONS_MAX, EMBEDDING_TEXTS_MAX};
 use schemas::problem::Code;
+use schemas::telemetry::metric;
 use serde_json::{Value, json};
 
 use super::static_model::too_many;
@@ -54,14 +56,18 @@ impl ApiEmbedder {
         }
     }
 
-    async fn attempt(&self, wire: &Wire, body: Bytes, texts: usize) -> Result<Vec<Vec<f32>>, CallError> {
+    async fn attempt(&self, wire: &Wire, body: Bytes, texts: &[&str]) -> Result<Vec<Vec<f32>>, CallError> {
         let response = exchange::send(&self.net, &self.endpoint, wire, body).await?;
         let status = response.status().as_u16();
         if !(200..300).contains(&status) {
             return Err(exchange::refused(&self.endpoint, status, response).await);
         }
         let answer = exchange::json(&self.endpoint, response).await?;
-        let vectors = read(&answer, texts).map_err(|problem| self.unusable(&problem))?;
+        // Whatever becomes of it: it is billed. Nothing else counts it (docs/definitions.md, budgets).
+        let (tokens, counted) = tokens(&answer, texts);
+        let model = self.name.clone();
+        metrics::counter!(metric::EMBEDDING_TOKENS, "model" => model, "counted" => counted).increment(tokens);
+        let vectors = read(&answer, texts.len()).map_err(|problem| self.unusable(&problem))?;
         let size = vectors.first().map_or(0, Vec::len);
         let known = *self.found.get_or_init(|| size);
         if known != size {
@@ -80,7 +86,7 @@ impl ApiEmbedder {
         let body = Bytes::from(wire.body.to_string());
         let attempt = || async {
             // Before anything is logged.
-            let result = self.attempt(&wire, body.clone(), texts.len()).await;
+            let result = self.attempt(&wire, body.clone(), texts).await;
             result.map_err(|error| exchange::hide(error, &self.endpoint))
         };
         attempts::run(MODEL, |_| true, attempt).await.map_err(|(error, attempts)| self.failure(error, attempts))
@@ -138,6 +144,15 @@ fn batches<'t>(texts: &'t [(usize, &'t str)]) -> Vec<&'t [(usize, &'t str)]> {
         batches.push(&texts[start..]);
     }
     batches
+}
+
+/// What an answer says that its texts have, and where that is from; without a word of it, the estimate of all budgets.
+pub(super) fn tokens(answer: &Value, texts: &[&str]) -> (u64, &'static str) {
+    let usage = &answer["usage"];
+    match usage["prompt_tokens"].as_u64().or_else(|| usage["total_tokens"].as_u64()) {
+        Some(tokens) => (tokens, "told"),
+        None => (texts.iter().map(|text| estimate_tokens(text)).sum(), "estimated"),
+    }
 }
 
 /// The vectors of an answer, in the order of the texts.

@@ -51,7 +51,17 @@ fn keys_have_no_place() {
     let mut action = with(ActionDef, "kind", json!("http"));
     action["operation"] = json!("request");
     action["config"] = http;
-    refused(ActionDef, &action, "config.headers.Authorization", "keys never live");
+    refused(ActionDef, &action, "config.headers.Authorization", "headers_env");
+    // What names a variable is none; what stands for one must not be a key.
+    let named = |value: Value| json!({"url": "https://a.b", "headers_env": {"Authorization": value}});
+    for name in ["CRM_TOKEN", "Bearer CRM_TOKEN", "Bearer CRM_PRODUCTION_ACCESS_TOKEN"] {
+        action["config"] = named(json!(name));
+        assert!(check(ActionDef, &action).is_ok(), "{name}");
+    }
+    for text in [key, concat!("AKI", "A0123456789ABCDEF"), "Bearer 0123456789abcdefghijk"] {
+        action["config"] = named(json!(text));
+        refused(ActionDef, &action, "config.headers_env.Authorization", "holds what looks like a key");
+    }
     // A tool may ask for one: that is the schema's business, not ours.
     let asks = json!({"type": "object", "properties": {"password": {"type": "string"}}});
     assert!(check(Tool, &with(Tool, "input_schema", asks)).is_ok());
@@ -116,6 +126,7 @@ fn personas_and_agents() {
     set(Persona, "context_budget", json!(1.5), "context_budget", "from 0.05 to 1");
     set(Persona, "assembly", json!("always"), "assembly", "per_turn, per_call");
     set(Persona, "compaction", json!({"chunk_size": 0}), "compaction.chunk_size", "from 1");
+    set(Persona, "busy", json!("ster"), "busy", "did you mean \"steer\"?");
     set(Agent, "project_ids", json!([]), "project_ids", "at least one project");
     set(Agent, "persona_inline", json!({}), "persona_inline", "leave one of them out");
     set(Agent, "persona_ref", json!({}), "persona_ref.persona_id", "is missing");
@@ -180,6 +191,22 @@ fn actions() {
         ("http", "request", json!({"url": "ftp://x"}), "config.url", "must begin with https://"),
         ("http", "request", json!({"url": "https://x", "method": "get"}), "config.method", "is none of GET"),
         ("http", "request", json!({"url": "https://x", "headers": {"a": 1}}), "config.headers.a", "must be a string"),
+        ("http", "request", json!({"url": "https://x", "headers_env": {"a": 1}}), "config.headers_env.a", "a variable"),
+        (
+            "http",
+            "request",
+            json!({"url": "https://x", "headers_env": {"a": "b"}}),
+            "config.headers_env.a",
+            "CRM_TOKEN",
+        ),
+        ("http", "request", json!({"url": "https://x", "headers_env": "A"}), "config.headers_env", "must be an object"),
+        (
+            "http",
+            "request",
+            json!({"url": "https://x", "headers": {"x-a": "b"}, "headers_env": {"X-A": "B"}}),
+            "config.headers_env.X-A",
+            "stands in headers",
+        ),
         ("shell", "exec", json!({"comand": "ls", "command": "ls"}), "config.comand", "did you mean \"command\"?"),
         ("context", "validate", json!({}), "config.schema", "is missing"),
         ("mcp", "invoke", json!({"server": "s"}), "config.tool", "is missing"),

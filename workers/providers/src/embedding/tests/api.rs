@@ -3,7 +3,7 @@
 use domain::ports::Embedder;
 use serde_json::{Value, json};
 
-use super::super::openai::ApiEmbedder;
+use super::super::openai::{ApiEmbedder, tokens};
 use crate::config::{EmbedderChoice, EmbeddingConfig, EmbeddingSettings, ProvidersConfig, Secret};
 use crate::fake_server::{FakeServer, Say};
 use crate::net::Net;
@@ -49,6 +49,16 @@ async fn vectors_come_in_the_order_of_the_texts() {
     assert_eq!(body, json!({"model": "small", "input": ["one", "two"], "encoding_format": "float", "dimensions": 2}));
     assert_eq!(embedder.embed(&[]).await.expect("none"), Vec::<Vec<f32>>::new());
     assert_eq!(server.requests().len(), 1, "nothing to ask");
+}
+
+#[test]
+fn tokens_are_those_that_are_told_or_else_an_estimate() {
+    let told = |usage: Value| tokens(&json!({"data": [], "usage": usage}), &["four", "and five"]);
+    assert_eq!(told(json!({"prompt_tokens": 7, "total_tokens": 9})), (7, "told"));
+    assert_eq!(told(json!({"total_tokens": 9})), (9, "told"));
+    assert_eq!(told(Value::Null), (3, "estimated"));
+    assert_eq!(told(json!({"prompt_tokens": -1})), (3, "estimated"));
+    assert_eq!(tokens(&json!([]), &["x"]), (1, "estimated"));
 }
 
 #[tokio::test]
