@@ -8,14 +8,14 @@ use domain::action::{self, ParseContext};
 use domain::converse;
 use domain::failure::{Certainty, Failure};
 use domain::moniker;
-use domain::ports::{Refusal, Verdict};
+use domain::ports::{Refusal, TurnQuery, Verdict};
 use domain::tool::{is_result_id, result_id};
 use host::trace::{self, Stage};
 use schemas::action::{Action, ActionType, Lane, NewAction};
 use schemas::api::AcceptedBody;
-use schemas::conversation::OperationKind;
+use schemas::conversation::{OperationKind, Turn, TurnStatus};
 use schemas::id::{ActionId, OperationId, SessionKey, TurnId};
-use schemas::limits::GUIDANCE_WAITING_MAX;
+use schemas::limits::{GUIDANCE_WAITING_MAX, PAGE_MAX, SESSION_TURNS_MAX};
 use schemas::problem::{Code, FieldProblem, Problem};
 use schemas::session::SessionRow;
 use schemas::telemetry::metric;
@@ -234,10 +234,18 @@ fn unknown(new: &NewAction) -> Answer<()> {
 }
 
 /// The same for an action that the gateway itself makes of a request: it may say what no client may. `row`: that of
-/// its session. `is_fresh`: its ids were made just now, so there is no turn of that id.
-pub async fn check_own(gateway: &Gateway, row: &SessionRow, new: &NewAction, is_fresh: bool) -> Answer<()> {
+/// its session. `is_fresh`: its ids were made just now, so there is no turn of that id; `is_busy`: others may be there.
+pub async fn check_own(
+    gateway: &Gateway,
+    row: &SessionRow,
+    new: &NewAction,
+    (is_fresh, is_busy): (bool, bool),
+) -> Answer<()> {
     let objection = match new.kind {
-        ActionType::Input if is_fresh => object_to_input(row, new),
+        ActionType::Input if is_fresh => match object_to_input(row, new) {
+            None if is_busy && talks(row) => object_to_turns(gateway, row, new).await?,
+            objection => objection,
+        },
         _ => objection_to_own(gateway, row, new).await?,
     };
     objection.map_or(Ok(()), |(code, detail)| Err(named(code, detail)))
@@ -254,7 +262,7 @@ pub async fn objection(gateway: &Gateway, row: &SessionRow, new: &NewAction) -> 
 async fn objection_to_own(gateway: &Gateway, row: &SessionRow, new: &NewAction) -> Answer<Option<(Code, String)>> {
     match new.kind {
         ActionType::Input => match object_to_input(row, new) {
-            None => object_to_turn(gateway, row, new).await,
+            None if talks(row) => object_to_talk(gateway, row, new).await,
             objection => Ok(objection),
         },
         ActionType::Interrupt => object_to_guidance(gateway, row, new).await,
@@ -315,41 +323,81 @@ fn object_to_input(row: &SessionRow, new: &NewAction) -> Option<(Code, String)> 
     Some((Code::InputNotTaken, detail))
 }
 
-/// The id of a turn may be chosen, but not one that has been used: its records are there already.
-async fn object_to_turn(gateway: &Gateway, row: &SessionRow, new: &NewAction) -> Answer<Option<(Code, String)>> {
-    if !moniker::find(&row.spec.moniker).is_some_and(|moniker| moniker.talks()) {
-        return Ok(None);
-    }
+fn talks(row: &SessionRow) -> bool {
+    moniker::find(&row.spec.moniker).is_some_and(|moniker| moniker.talks())
+}
+
+/// What an input of a session that converses must not be: its turn would not begin.
+async fn object_to_talk(gateway: &Gateway, row: &SessionRow, new: &NewAction) -> Answer<Option<(Code, String)>> {
     let payload = new.payload.to_value();
+    if let Some(problem) = converse::too_much_metadata(&payload) {
+        return Ok(Some((Code::InvalidRequest, problem)));
+    }
     let Ok(id) = TurnId::parse(payload["turn_id"].as_str().unwrap_or(new.action_id.as_str())) else { return Ok(None) };
-    let Some(turn) = gateway.conversations.turn(&new.namespace, &id).await? else { return Ok(None) };
-    let is_repeat = gateway.ledger.action(&new.namespace, &new.action_id).await?.is_some();
-    if is_repeat {
+    let turn = gateway.conversations.turn(&new.namespace, &id);
+    let busy = gateway.conversations.is_at_work(&row.key, &new.action_id);
+    match tokio::try_join!(turn, busy)? {
+        (Some(turn), _) => object_to_turn(gateway, new, &turn).await,
+        (None, true) => object_to_turns(gateway, row, new).await,
+        (None, false) => Ok(None),
+    }
+}
+
+/// The id of a turn may be chosen, but not one that has been used: its records are there already.
+async fn object_to_turn(gateway: &Gateway, new: &NewAction, turn: &Turn) -> Answer<Option<(Code, String)>> {
+    if is_repeat(gateway, new).await? {
         return Ok(None);
     }
     let detail = format!(
-        "{id} is the id of a turn of session {}. Choose another payload.turn_id, or another action_id.",
-        turn.session_id
+        "{} is the id of a turn of session {}. Choose another payload.turn_id, or another action_id.",
+        turn.turn_id, turn.session_id
     );
     Ok(Some((Code::InvalidRequest, detail)))
 }
 
+/// A session has each of its turns in its state until it has ended, and those that wait in line are next.
+async fn object_to_turns(gateway: &Gateway, row: &SessionRow, new: &NewAction) -> Answer<Option<(Code, String)>> {
+    // By the index of what is active, which has no other order: turns of others are among them.
+    let active = TurnQuery {
+        namespace: row.key.namespace.clone(),
+        conversation_id: row.spec.conversation_id.clone(),
+        session_id: None,
+        status: Some(TurnStatus::Active),
+        after: None,
+        descending: false,
+        limit: PAGE_MAX,
+    };
+    let active = gateway.conversations.turns(&active);
+    let (pending, active) = tokio::try_join!(gateway.ledger.pending_count(&row.key), active)?;
+    let active = active.iter().filter(|turn| turn.session_id == row.key.session_id).count();
+    if pending + (active as u64) < SESSION_TURNS_MAX as u64 || is_repeat(gateway, new).await? {
+        return Ok(None);
+    }
+    let session = &row.key.session_id;
+    let detail = format!("{SESSION_TURNS_MAX} turns of {session} have not ended. Send this again when some have.");
+    Ok(Some((Code::TooManyRequests, detail)))
+}
+
+async fn is_repeat(gateway: &Gateway, new: &NewAction) -> Answer<bool> {
+    Ok(gateway.ledger.action(&new.namespace, &new.action_id).await?.is_some())
+}
+
 fn object_to_claims(row: &SessionRow, new: &NewAction) -> Option<(Code, String)> {
-    let talks = moniker::find(&row.spec.moniker).is_some_and(|moniker| moniker.talks());
-    let field = if talks { claim(new)? } else { return None };
+    let field = if talks(row) { claim(new)? } else { return None };
     Some((Code::InvalidRequest, format!("{field} is set by the fleet itself; leave it out.")))
 }
 
-/// What only the fleet says to sessions that converse: whose turn begins, who gets its result, and what was used.
+/// What only the fleet says to sessions that converse: whose turn begins, who gets its result, where it counts what it
+/// uses, and what was used.
 /// To other sessions it may mean anything.
 pub fn claim(new: &NewAction) -> Option<String> {
     let payload = new.payload.to_value();
     let (place, said, names) = match new.kind {
-        ActionType::Input => ("payload", &payload, converse::CALL_FIELDS),
-        ActionType::Interrupt => ("payload.guidance", &payload["guidance"], converse::OWN_FIELDS),
+        ActionType::Input => ("payload", &payload, converse::CALL_FIELDS.as_slice()),
+        ActionType::Interrupt => ("payload.guidance", &payload["guidance"], converse::OWN_FIELDS.as_slice()),
         _ => return None,
     };
-    let name = names.into_iter().find(|name| !said[*name].is_null())?;
+    let name = names.iter().find(|name| !said[**name].is_null())?;
     Some(format!("{place}.{name}"))
 }
 
@@ -361,9 +409,7 @@ async fn object_to_guidance(gateway: &Gateway, row: &SessionRow, new: &NewAction
         return Ok(None);
     }
     let waiting = gateway.ledger.pending(&row.key, Lane::Control, 0, GUIDANCE_WAITING_MAX).await?;
-    if waiting.actions.len() < GUIDANCE_WAITING_MAX
-        || gateway.ledger.action(&new.namespace, &new.action_id).await?.is_some()
-    {
+    if waiting.actions.len() < GUIDANCE_WAITING_MAX || is_repeat(gateway, new).await? {
         return Ok(None);
     }
     let session = &row.key.session_id;

@@ -1,6 +1,8 @@
 //! How a message gets into a conversation: who is to answer is looked up, what becomes of it there is
 //! decided, and message and actions are written in one transaction.
 
+mod habit;
+
 use domain::conversation::address::{Addressee, addressees};
 use domain::conversation::deliver::{self, Delivery, Standing, Taken};
 use domain::conversation::post::{self, NewPost, PostContext};
@@ -57,7 +59,7 @@ pub async fn post(
     for one in chosen {
         let (how, row) = stands(gateway, &post, &one).await?;
         standing.push((one, how));
-        rows.extend(row);
+        rows.extend(row.map(|row| (row, how.is_busy)));
     }
     let mut decided = deliver::deliver(&post, standing.clone());
     // A repeat of what was taken is no new message: how its agents stand by now does not matter.
@@ -68,8 +70,10 @@ pub async fn post(
     let deliveries = decided?;
     for delivery in &deliveries {
         let Some(action) = &delivery.action else { continue };
-        if let Some(row) = rows.iter().find(|row| action.session_id.as_ref() == Some(&row.key.session_id)) {
-            submit::check_own(gateway, row, action, post.message.message_id == fresh).await?;
+        let found = rows.iter().find(|(row, _)| action.session_id.as_ref() == Some(&row.key.session_id));
+        if let Some((row, is_busy)) = found {
+            let is_fresh = post.message.message_id == fresh;
+            submit::check_own(gateway, row, action, (is_fresh, *is_busy)).await?;
         }
     }
     write(gateway, post, deliveries).await
@@ -111,12 +115,16 @@ async fn stands(gateway: &Gateway, post: &NewPost, to: &Addressee) -> Answer<(St
     let (row, is_busy) = tokio::try_join!(gateway.sessions.session(&key), busy)?;
     let Some(row) = row else { return Ok((Standing::default(), None)) };
     let config = row.spec.config.to_value();
-    let standing = Standing {
+    let mut standing = Standing {
         status: Some(row.head.status),
         takes_input: moniker::find(&row.spec.moniker).is_none_or(|moniker| moniker.takes_input()),
         is_busy,
         when_busy: config["busy"].as_str().and_then(Busy::parse),
     };
+    // Read only where it counts: a message to an agent without work waits for no definitions.
+    if is_busy && post.busy.is_none() && standing.when_busy.is_none() {
+        standing.when_busy = habit::of(gateway, &post.namespace, &row.agent_id).await?;
+    }
     Ok((standing, Some(row)))
 }
 

@@ -3,8 +3,10 @@
 mod accept;
 mod auth;
 mod bulk;
+mod busy;
 mod control;
 mod conversations;
+mod crowded;
 mod dead;
 mod definitions;
 mod docs;

@@ -6,6 +6,7 @@ use utoipa::ToSchema;
 use crate::id::{ActionId, AgentId, ConversationId, Namespace, SessionId, SessionKey, Shard};
 use crate::json::Json;
 use crate::problem::Code;
+use crate::session::SessionSpec;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
@@ -112,6 +113,10 @@ pub struct NewAction {
     pub body_hash: [u8; 32],
     /// Set for `create` only.
     pub session: Option<crate::session::NewSession>,
+    /// Of what is for an agent that is looped in: the conversation where it may sit already. If the session that is
+    /// named is not there, and the agent has a seat that can be asked, the session of that seat is meant, and a
+    /// `create` makes no other.
+    pub seat: Option<ConversationId>,
 }
 
 /// An accepted action: what the queue carries, whole, and what the worker admits.
@@ -133,6 +138,10 @@ pub struct Action {
     pub payload: Json,
     pub metadata: Json,
     pub accepted_at_ms: i64,
+    /// Of a `create` that has just registered its session: what that is, so that its owner need not read it.
+    /// Absent from what is read from the ledger.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub opens: Option<Box<SessionSpec>>,
 }
 
 impl Action {

@@ -61,6 +61,11 @@ pub const ACCEPT_BATCH_MAX: usize = 512;
 /// Bound on how late a worker notices an action whose delivery was lost (DESIGN 3).
 pub const LEDGER_POLL_MS: u64 = 1_000;
 const _: () = assert!(LEDGER_POLL_MS <= 2_000);
+/// A create that is older may have been applied by now: its session is read. Less than it takes for the ledger to be
+/// polled, or for a shard to be taken over.
+pub const FRESH_MS: i64 = 250;
+/// A larger payload takes its time anyway: what it opens is read, not sent along.
+pub const OPENS_BYTES_MAX: usize = 4 << 10;
 
 /// How long a shard stays with a worker that nobody hears of: one that is frozen or cut off. Of a
 /// process that has ended the database knows at once ([`LEASE_LOOK_MS`] later its shards move).
@@ -270,6 +275,29 @@ pub const CONTENT_PARTS_MAX: usize = 256;
 pub const OPEN_TURNS_MAX: usize = 10_000;
 /// Active turns of one conversation that a stream follows.
 pub const TURNS_FOLLOWED_MAX: usize = 256;
+/// Turns of one session, active ones and inputs that wait, from which on gateways take no more inputs for it: its
+/// state has each turn until it has ended.
+pub const SESSION_TURNS_MAX: usize = 256;
+/// A gateway looks before it writes, so others may come at that moment. The session itself takes so many.
+pub const SESSION_TURNS_HELD_MAX: usize = 2 * SESSION_TURNS_MAX;
+/// `metadata` of those turns, together.
+pub const SESSION_METADATA_BYTES_MAX: usize = 512 << 10;
+/// Notes that wait for the next turn of a session.
+pub const SESSION_NOTES_BYTES_MAX: usize = 256 << 10;
+/// Calls of tools of one session that have not ended.
+pub const SESSION_CALLS_MAX: usize = 512;
+/// What is done once people have said yes to it: the state has it until then.
+pub const SESSION_APPROVED_BYTES_MAX: usize = 1_536 << 10;
+const _: () = assert!(METADATA_BYTES_MAX <= SESSION_METADATA_BYTES_MAX);
+// Long ids of a turn are 2 KiB, those of a call 1 KiB.
+const _: () = assert!(
+    (SESSION_TURNS_HELD_MAX << 11)
+        + (SESSION_CALLS_MAX << 10)
+        + SESSION_METADATA_BYTES_MAX
+        + SESSION_NOTES_BYTES_MAX
+        + SESSION_APPROVED_BYTES_MAX
+        < STATE_BYTES_MAX
+);
 const _: () = assert!(RESPONDERS_MAX <= ACCEPT_BATCH_MAX && RECIPIENTS_MAX <= PARTICIPANTS_MAX);
 /// Content of a memory that lies in its own row; what is larger overflows (SPEC W-MEM-02).
 pub const MEMORY_INLINE_BYTES_MAX: usize = 4_096;

@@ -177,7 +177,7 @@ pub async fn cancel_turn(
     }
     let action = cancellation::action(&caller.namespace, &turn, &caller.name)?;
     if let Some(row) = submit::target(gateway, &action).await? {
-        submit::check_own(gateway, &row, &action, false).await?;
+        submit::check_own(gateway, &row, &action, (false, false)).await?;
     }
     submit::accept(gateway, action, begun, "").await
 }

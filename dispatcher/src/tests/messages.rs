@@ -147,7 +147,7 @@ async fn what_only_the_fleet_says_is_refused_from_clients() {
         let refused = world.post(path, json!({ "guidance": guidance })).await;
         assert_eq!((refused.status.as_u16(), refused.problem().as_str()), (400, "invalid_request"), "{}", refused.text);
     }
-    for field in ["caller", "reply_to"] {
+    for field in ["caller", "reply_to", "spent_to"] {
         let refused = world.post("/api/sessions/s1/input", json!({"text": "x", field: {"session_id": "s2"}})).await;
         assert_eq!((refused.status.as_u16(), refused.problem().as_str()), (400, "invalid_request"), "{}", refused.text);
     }

@@ -146,7 +146,7 @@ pub struct ToolResultFrame {
 pub struct NoteFrame {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub turn_id: Option<TurnId>,
-    /// `{text, message_id?, from}`.
+    /// `{text, content?, message_id?, from}`.
     pub note: Value,
 }
 

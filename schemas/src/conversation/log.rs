@@ -21,7 +21,7 @@ pub enum LogKind {
     ToolResult,
     /// The end of work that the turn did not wait for: a tool result with `operation_id` and `tool`.
     AsyncResult,
-    /// Guidance and notices for the model, in words: `{text, message_id?, from}`.
+    /// Guidance and notices for the model, in words and pictures: `{text, content?, message_id?, from}`.
     Note,
     /// The record of one call of a provider (SPEC C-PRV-08).
     ProviderCall,

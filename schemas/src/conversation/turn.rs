@@ -105,7 +105,7 @@ pub struct TurnIssues {
     pub memory_extraction_failed: bool,
     #[serde(default, skip_serializing_if = "is_zero")]
     pub tool_failures: u32,
-    /// The response was cut short by the bound on tokens (SPEC K-36).
+    /// The response was cut short by the bound on tokens, or ended for a reason that is not known (SPEC K-36).
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub response_cut: bool,
     /// The bound on moves was reached.

@@ -110,6 +110,7 @@ pub fn parse(body: &Value, ctx: ParseContext) -> Result<NewAction, Box<Problem>>
         metadata: stored(map.get("metadata")),
         body_hash: hashed.sha256,
         session,
+        seat: None,
     })
 }
 

@@ -1,5 +1,7 @@
 //! Effects: the only vocabulary in which a step asks for something of the world, and the answers.
 
+use std::sync::Arc;
+
 use schemas::id::{AgentId, ConversationId, Epoch, OperationId, SessionKey, TurnId};
 use schemas::json::Json;
 use schemas::problem::Code;
@@ -54,7 +56,19 @@ pub struct TalkCall {
     pub conversation: ConversationId,
     pub agent: AgentId,
     pub turn: TurnId,
+    /// The turn of the session that started before it.
+    pub parent: Option<TurnId>,
+    /// What whoever makes the call has at hand of what is in the log.
+    pub at_hand: Option<AtHand>,
     pub what: TalkWork,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct AtHand {
+    /// The newest context of the turn.
+    pub context: Arc<Assembly>,
+    /// Nothing else has come to the turn that its model is shown.
+    pub is_all: bool,
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -155,7 +169,7 @@ pub fn effect_key(session: &SessionKey, iteration: u64, index: usize) -> String 
 pub enum Outcome {
     Ok(Value),
     // Answers to talk never leave the process, so they need not be JSON: contexts are long.
-    Assembly(Box<Assembly>),
+    Assembly(Arc<Assembly>),
     Reply(Box<Reply>),
     Compacted(Box<Compacted>),
     Failed(EffectFailure),
@@ -173,7 +187,7 @@ impl Outcome {
 
     /// # Errors
     /// The failure, or that the answer is another.
-    pub fn assembly(&self) -> Result<&Assembly, EffectFailure> {
+    pub fn assembly(&self) -> Result<&Arc<Assembly>, EffectFailure> {
         match self {
             Self::Assembly(assembly) => Ok(assembly),
             other => Err(other.failure()),
@@ -214,7 +228,7 @@ impl Outcome {
 
 impl From<Assembly> for Outcome {
     fn from(answer: Assembly) -> Self {
-        Self::Assembly(Box::new(answer))
+        Self::Assembly(Arc::new(answer))
     }
 }
 

@@ -16,7 +16,7 @@ mod tell_a_joke;
 
 use schemas::conversation::Talk;
 use schemas::frame::{FrameIn, FrameOut};
-use schemas::id::{ActionId, AgentId, SessionId, SessionKey, TurnId};
+use schemas::id::{ActionId, AgentId, ConversationId, SessionId, SessionKey, TurnId};
 use schemas::json::Json;
 use schemas::problem::{Code, FieldProblem};
 use schemas::session::{NewSession, SessionSpec};
@@ -95,6 +95,8 @@ pub struct FollowUp {
     pub payload: Json,
     /// With a create action.
     pub session: Option<SpawnedSession>,
+    /// See [`schemas::action::NewAction::seat`].
+    pub seat: Option<ConversationId>,
 }
 
 /// A session that a step starts.
@@ -165,6 +167,12 @@ pub trait Moniker: Send + Sync {
     /// The calls that are to be under way in this state; see [`Call`].
     fn calls(&self, _spec: &SessionSpec, _state: &Value) -> Vec<Call> {
         Vec::new()
+    }
+
+    /// Keys of the calls that urgent guidance ends before their time in this state. It is taken once they have
+    /// ended, because what they have said was said before it; other calls go on beside it.
+    fn cuts(&self, spec: &SessionSpec, state: &Value, _guidance: &Value) -> Vec<String> {
+        self.calls(spec, state).into_iter().map(|call| call.key).collect()
     }
 
     /// Sessions that work for this one in this state: a pause of it is theirs as well.

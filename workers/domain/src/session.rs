@@ -4,6 +4,7 @@
 mod calls;
 mod control;
 mod inbox;
+mod opening;
 mod step;
 mod unsaved;
 #[cfg(test)]
@@ -21,6 +22,7 @@ use serde_json::Value;
 
 pub use calls::refused_call;
 pub use inbox::{Admission, LaneInbox};
+pub use opening::{opened, opens};
 pub use step::{Decider, StepStart, StepTaken};
 use unsaved::Unsaved;
 

@@ -34,6 +34,28 @@ pub enum Hold {
     Attempt(u64),
 }
 
+/// Whose claim is meant, and which of them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Claim<'c> {
+    pub claimant: &'c str,
+    /// Its end, as it was given: a later claim ends later. `None`: whichever the claimant has. The number of the
+    /// attempt does not tell claims apart, because a start that comes back gives it to the next one.
+    pub until_ms: Option<i64>,
+}
+
+impl<'c> Claim<'c> {
+    /// Whichever this one has.
+    pub fn by(claimant: &'c str) -> Self {
+        Self { claimant, until_ms: None }
+    }
+
+    /// Whether it is the one that an operation is held by.
+    pub fn holds(&self, operation: &Operation) -> bool {
+        let is_this_one = self.until_ms.is_none() || self.until_ms == operation.until_ms;
+        is_this_one && operation.claimed_by.as_deref() == Some(self.claimant)
+    }
+}
+
 /// Why a message is not taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Objection {

@@ -48,6 +48,7 @@ impl ActionRow {
             payload: self.payload,
             metadata: self.metadata,
             accepted_at_ms: self.accepted_at_ms,
+            opens: None,
         })
     }
 

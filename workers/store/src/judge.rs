@@ -6,6 +6,7 @@ mod talk;
 use std::collections::HashMap;
 
 use domain::ports::{Accepted, Refusal, Verdict};
+use domain::session::opens;
 use domain::shard::shard_of;
 use domain::talk::not_caused;
 use schemas::action::{Action, ActionOutcome, ActionType, Lane, NewAction};
@@ -13,7 +14,7 @@ use schemas::id::{ActionId, AgentId, ConversationId, Namespace, SessionKey, Shar
 use schemas::problem::Code;
 use schemas::session::{NewSession, SessionStatus};
 
-pub(crate) use talk::{Aside, Work};
+pub(crate) use talk::{Aside, Guest, Seat, Work};
 
 /// A session as far as acceptance is concerned.
 #[derive(Debug, Clone)]
@@ -84,7 +85,9 @@ impl Book {
             }
         };
         let repeated = match &verdict {
-            Verdict::Accepted(accepted) => Verdict::Repeated(accepted.clone()),
+            Verdict::Accepted(accepted) => {
+                Verdict::Repeated(Accepted { action: Action { opens: None, ..accepted.action.clone() } })
+            }
             other => other.clone(),
         };
         self.actions.insert(id, Seen { body_hash: new.body_hash, verdict: repeated });
@@ -100,7 +103,8 @@ impl Book {
         repeat(seen, new)
     }
 
-    /// Registers the session. The flag: the session exists, so the action ends here (SPEC Q-SES-10).
+    /// Registers the session. The flag: the session exists, so the action ends here (SPEC Q-SES-10), or its agent
+    /// takes part already where it is brought in (SPEC W-INV-04): the session is that of its seat.
     fn create(
         &mut self,
         index: usize,
@@ -121,6 +125,9 @@ impl Book {
                 known.status.as_str()
             );
             return Err((Some(key), Code::SessionExists, detail));
+        }
+        if let Some(seat) = self.seat(new) {
+            return Ok((seat, true));
         }
         self.check_forum(new)?;
         self.join(new, session, now_ms);
@@ -162,6 +169,8 @@ impl Book {
                 return Err(self.nobody_waits(index).unwrap_or_else(nothing));
             }
         };
+        // Whoever came first has made another one.
+        let key = if self.sessions.contains_key(&key) { key } else { self.seat(new).unwrap_or(key) };
         let Some(known) = self.sessions.get(&key) else {
             let detail = format!("there is no session {}; create it first", key.session_id);
             return Err((None, Code::SessionNotFound, detail));
@@ -220,6 +229,7 @@ impl Book {
             payload: new.payload.clone(),
             metadata: new.metadata.clone(),
             accepted_at_ms: now_ms,
+            opens: opens(new).filter(|_| !ends_here),
         };
         let ended = ends_here.then_some((ActionOutcome::Ok, None, None));
         self.entered.push(Entered { index, target: Some(key), session_seq: Some(session_seq), ended });

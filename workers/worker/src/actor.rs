@@ -3,6 +3,7 @@
 
 mod calls;
 mod commit;
+mod contexts;
 mod decide;
 mod give_up;
 mod load;
@@ -22,6 +23,7 @@ use tokio_util::sync::CancellationToken;
 use crate::runner::Shared;
 use calls::Calls;
 use commit::InFlight;
+use contexts::Contexts;
 
 /// Actions on their way to a session; what does not fit is read from the ledger.
 pub(crate) const MAILBOX_MAX: usize = 64;
@@ -82,6 +84,7 @@ struct Live {
     session: Session,
     in_flight: InFlight,
     calls: Calls,
+    contexts: Contexts,
     /// Found at load: an effect was sent and its answer is not known (invariant E2).
     in_doubt: Option<String>,
 }
@@ -91,19 +94,22 @@ impl Actor {
         Self { context, key, mailbox }
     }
 
-    pub async fn run(self) -> Exit {
+    pub async fn run(mut self) -> Exit {
+        let first = self.mailbox.try_recv().ok();
         let loaded = tokio::select! {
             biased;
             () = self.context.hand_over.cancelled() => return Exit::HandedOver,
-            loaded = load::load(&self.context, &self.key) => loaded,
+            loaded = load::load(&self.context, &self.key, first.as_ref()) => loaded,
         };
         let (session, in_doubt) = match loaded {
             Ok(loaded) => loaded,
             Err(exit) => return exit,
         };
         let in_flight = InFlight::new();
-        let calls = Calls::default();
-        let mut live = Live { context: self.context, mailbox: self.mailbox, session, in_flight, calls, in_doubt };
+        let (calls, contexts) = (Calls::default(), Contexts::default());
+        let (context, mailbox) = (self.context, self.mailbox);
+        let mut live = Live { context, mailbox, session, in_flight, calls, contexts, in_doubt };
+        first.into_iter().for_each(|mail| live.admit(mail));
         let ended = live.run().await;
         match ended {
             Ok(exit) => exit,

@@ -5,9 +5,11 @@ mod assemble;
 mod attempts;
 mod chat;
 mod compact;
+mod ends;
 mod history;
 mod hooks;
 mod memory;
+mod moves;
 mod persona;
 mod stream;
 #[cfg(test)]
@@ -27,6 +29,9 @@ use schemas::id::Namespace;
 use schemas::problem::Code;
 use tokio::sync::Notify;
 
+pub use ends::Ends;
+pub(crate) use moves::KINDS as SHOWN;
+
 /// The ports it needs.
 #[derive(Clone)]
 pub struct TalkDeps {
@@ -38,6 +43,8 @@ pub struct TalkDeps {
     pub embedder: Arc<dyn Embedder>,
     pub live: Arc<dyn Live>,
     pub clock: Arc<dyn Clock>,
+    /// What turns have read lately.
+    pub ends: Arc<Ends>,
     /// What namespaces may use; those that are not named have no bound.
     pub budgets: BTreeMap<Namespace, NamespaceBudget>,
 }
@@ -48,11 +55,12 @@ pub struct Talking {
     others: Arc<dyn Effects>,
     /// Calls of models that can be cut short, by their keys.
     cuts: Mutex<HashMap<String, Arc<Notify>>>,
+    numbers: stream::Numbers,
 }
 
 impl Talking {
     pub fn new(deps: TalkDeps, others: Arc<dyn Effects>) -> Self {
-        Self { deps, others, cuts: Mutex::new(HashMap::new()) }
+        Self { deps, others, cuts: Mutex::default(), numbers: stream::Numbers::default() }
     }
 
     fn cuttable(&self, key: &str) -> Cuttable<'_> {
@@ -71,7 +79,11 @@ struct Cuttable<'t> {
 
 impl Drop for Cuttable<'_> {
     fn drop(&mut self) {
-        self.cuts.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.key);
+        let mut cuts = self.cuts.lock().unwrap_or_else(PoisonError::into_inner);
+        // A call that is dropped may end only after another one has begun in its place.
+        if cuts.get(&self.key).is_some_and(|known| Arc::ptr_eq(known, &self.notify)) {
+            cuts.remove(&self.key);
+        }
     }
 }
 
@@ -94,6 +106,7 @@ impl Effects for Talking {
                     may_compact: *may_compact,
                     checks,
                     epoch: call.epoch,
+                    numbers: &self.numbers,
                 };
                 chat::chat(&self.deps, place, talk, asked, &cuttable.notify).await
             }
@@ -101,18 +114,18 @@ impl Effects for Talking {
                 let (number, assembly, summary) = (*number, assembly.as_deref(), summary.as_deref());
                 let (by_tool, without_model) = (*asked, *without_model);
                 let asked = compact::Asked { number, assembly, summary, by_tool, without_model };
-                compact::compact(&self.deps, &call.session.namespace, talk, asked).await
+                let cuttable = self.cuttable(&call.key);
+                compact::compact(&self.deps, &call.session.namespace, talk, asked, &cuttable.notify).await
             }
             TalkWork::Extract => memory::extract(&self.deps, &call.session.namespace, talk).await,
         }
     }
 
-    fn cut(&self, key: &str) {
+    fn cut(&self, key: &str) -> bool {
         let cuts = self.cuts.lock().unwrap_or_else(PoisonError::into_inner);
-        match cuts.get(key) {
-            Some(notify) => notify.notify_one(),
-            None => self.others.cut(key),
-        }
+        let Some(notify) = cuts.get(key) else { return self.others.cut(key) };
+        notify.notify_one();
+        true
     }
 
     fn provider(&self) -> String {

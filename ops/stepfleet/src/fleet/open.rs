@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use anyhow::{Error, Result, bail};
 use broker::{EmbeddedLive, EmbeddedQueue, Rabbit};
+use domain::failure::Failure;
 use domain::ports::{
     Archive, Clock, DeadLetters, Effects, Embedder, Live, Memories, MemoryArchive, Models, Queue, TaskQueue,
     TranscriptArchive,
@@ -71,10 +72,12 @@ impl Parts {
         }
         let open = async || open_archive(config, true).await;
         let archive = Arc::new(awaited("history", stop, tell, archive_may_come, open).await?);
-        // Without its history, a session would be lost without a word.
-        common_past(archive.as_ref(), store.journal.as_ref())
-            .await
-            .map_err(|failure| Error::msg(failure.to_string()))?;
+        // Without its history, a session would be lost without a word. Either of the two may be away again by now.
+        let compare = async || -> Result<()> {
+            common_past(archive.as_ref(), store.journal.as_ref()).await?;
+            Ok(())
+        };
+        awaited("history", stop, tell, failure_may_pass, compare).await?;
         let memories = Arc::new(ArchivedMemories::new(store.tail.clone(), archive.clone()));
         store.conversations = Arc::new(ArchivedConversations::new(store.conversations, archive.clone()));
         let shards = store.leases.shard_count().await?;
@@ -89,6 +92,7 @@ impl Parts {
                 embedder: embedder.clone(),
                 live: live.clone(),
                 clock: clock.clone(),
+                ends: Arc::default(),
                 budgets: config.budgets.clone(),
             },
             performer.clone(),
@@ -150,6 +154,11 @@ fn archive_may_come(error: &Error) -> bool {
     error.downcast_ref::<history::OpenError>().is_some_and(history::OpenError::may_pass)
 }
 
+/// Whether what a service that was opened answers may be another thing later.
+fn failure_may_pass(error: &Error) -> bool {
+    error.downcast_ref::<Failure>().is_some_and(|failure| failure.retriable)
+}
+
 /// The store of an installation that is there already, without changing anything.
 ///
 /// # Errors
@@ -201,4 +210,30 @@ fn embedding(config: &Config) -> EmbeddingConfig {
         EmbeddingSettings { provider, model, base_url, api_key_env, api_key_file, dimensions }
     });
     EmbeddingConfig::from_env(|name| std::env::var(name).ok(), section)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_service_that_goes_away_again_is_waited_for_and_a_history_that_is_missing_is_not() {
+        let (stop, told) = (CancellationToken::new(), Mutex::new(Vec::new()));
+        let tell = |what: &str| told.lock().unwrap().push(what.to_owned());
+        let mut attempts = 0;
+        let compare = async || -> Result<i32> {
+            attempts += 1;
+            match attempts {
+                1 => Err(Failure::unavailable("the bucket does not answer").into()),
+                _ => Ok(attempts),
+            }
+        };
+        assert_eq!(awaited("history", &stop, &tell, failure_may_pass, compare).await.unwrap(), 2);
+        assert_eq!(*told.lock().unwrap(), ["history", "history: unavailable: the bucket does not answer"]);
+        let compare = async || -> Result<()> { Err(Failure::internal("history is missing").into()) };
+        let error = awaited("history", &stop, &tell, failure_may_pass, compare).await.unwrap_err();
+        assert_eq!(error.to_string(), "internal: history is missing");
+    }
 }

@@ -11,13 +11,14 @@ fn agent(id: &str, instructions: &str, tools: &[&str]) -> Value {
     item("agent", json!({"id": id, "name": id, "project_ids": ["p1"], "persona_inline": persona}))
 }
 
-/// A fleet whose agent `boss` loops in the agent `arch` when it is told to ask.
-async fn open() -> Harness {
+/// A fleet whose agents `boss` and `lead` loop in the agent `arch` when they are told to ask; their models think for
+/// so long before they do.
+async fn open(delay_ms: u64) -> Harness {
+    let ask = json!([{"name": "architect", "arguments": {"question": "does it fit?"}}]);
     let script = json!({"rules": [
         {"when": {"system": "You draw plans"}, "reply": {"text": "I am the architect."}},
         {"when": {"last": "tool", "result": "*joined*"}, "reply": {"text": "I asked."}},
-        {"when": {"contains": "ask"},
-         "reply": {"tool_calls": [{"name": "architect", "arguments": {"question": "does it fit?"}}]}}
+        {"when": {"contains": "ask"}, "reply": {"tool_calls": ask, "delay_ms": delay_ms}}
     ]});
     let architect = json!({"id": "architect", "name": "architect", "description": "architect", "library_id": "team",
         "input_schema": {"type": "object"}, "target_type": "agent", "target_id": "arch",
@@ -28,6 +29,7 @@ async fn open() -> Harness {
         item("model_profile", json!({"id": "m", "name": "M", "provider": "scripted", "model_id": "scripted"})),
         item("tool", architect),
         agent("boss", "You manage.", &["architect"]),
+        agent("lead", "You lead.", &["architect"]),
         agent("arch", "You draw plans.", &[]),
     ];
     open_on(script, &definitions).await.0
@@ -58,7 +60,7 @@ async fn answered(fleet: &Harness, conversation: &str, times: usize) -> Vec<Valu
 
 #[tokio::test]
 async fn who_is_looped_in_again_is_asked_again_and_sits_there_once() {
-    let fleet = open().await;
+    let fleet = open(0).await;
     converse(&fleet, "c-team", &["boss"]).await;
     ask(&fleet, "c-team").await;
     let first = answered(&fleet, "c-team", 1).await;
@@ -81,10 +83,28 @@ async fn who_is_looped_in_again_is_asked_again_and_sits_there_once() {
 
 #[tokio::test]
 async fn who_took_part_from_the_start_is_asked_there() {
-    let fleet = open().await;
+    let fleet = open(0).await;
     converse(&fleet, "c-both", &["boss", "arch"]).await;
     ask(&fleet, "c-both").await;
     assert_eq!(answered(&fleet, "c-both", 1).await.len(), 1);
     let told = fleet.post("/api/conversations/c-both/messages", &json!({"text": "thank you"})).await;
     assert_eq!(told.body["responders"].as_array().map(Vec::len), Some(2), "each answers once: {told:?}");
+}
+
+/// Both models are asked before anybody is looped in, so neither session knows of the other's guest.
+#[tokio::test]
+async fn who_is_looped_in_by_two_at_once_sits_there_once_and_answers_both() {
+    let fleet = open(500).await;
+    converse(&fleet, "c-race", &["boss", "lead"]).await;
+    let answer = fleet.post("/api/conversations/c-race/messages", &json!({"text": "ask the architect"})).await;
+    let responders = answer.body["responders"].as_array().expect("both answer").clone();
+    assert_eq!(responders.len(), 2, "{answer:?}");
+    for one in &responders {
+        let turn = ended(&fleet, one["turn_id"].as_str().expect("a turn")).await;
+        assert_eq!(turn["status"], "completed", "{turn}");
+    }
+    let seats = answered(&fleet, "c-race", 2).await;
+    assert_eq!(seats.len(), 1, "{seats:?}");
+    let sessions = fleet.get("/api/sessions?agent_id=arch").await;
+    assert_eq!(sessions["items"].as_array().map(Vec::len), Some(1), "{sessions}");
 }

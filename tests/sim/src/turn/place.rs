@@ -96,6 +96,7 @@ impl Place {
             embedder: Arc::new(WordEmbedder::new("words")),
             live: Arc::new(Unreliable::new(Arc::new(world.live.clone()), faults.clone())),
             clock: Arc::new(world.clock.sibling()),
+            ends: Arc::default(),
             budgets: BTreeMap::new(),
         };
         Talking::new(deps, Arc::new(Unreliable::new(Arc::new(world.effects.clone()), faults.clone())))

@@ -59,6 +59,7 @@ pub fn action(kind: ActionType, id: &str, session: Option<&str>, agent: Option<&
         metadata: Json::of(&json!({"n": 1.50})),
         body_hash,
         session: None,
+        seat: None,
     }
 }
 

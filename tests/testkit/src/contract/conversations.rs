@@ -1,5 +1,6 @@
 //! Contract of `Conversations`.
 
+mod guests;
 mod seats;
 
 use std::time::Duration;
@@ -26,6 +27,7 @@ pub async fn suite(make: &impl AsyncFn() -> Ports) {
     changes_replace_what_is_given(&make().await).await;
     participants_come_and_go(&make().await).await;
     seats::suite(make).await;
+    guests::suite(make).await;
     posts_append_and_accept(&make().await).await;
     a_post_is_written_once(&make().await).await;
     closed_and_missing_ones_take_no_posts(&make().await).await;

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use domain::commit::{CommitResult, Settled};
 use domain::ports::{LedgerStats, Verdict};
-use schemas::action::{ActionOutcome, ActionType, Lane, NewAction};
+use schemas::action::{Action, ActionOutcome, ActionType, Lane, NewAction};
 use schemas::id::{Namespace, Shard};
 use schemas::problem::Code;
 use schemas::session::SessionStatus;
@@ -61,9 +61,12 @@ async fn create_registers_a_session(ports: &Ports) {
 }
 
 async fn repeats_are_recognised(ports: &Ports) {
-    let first = ports.accept(create("a1", "s1", "agent")).await;
+    let new = create("a1", "s1", "agent");
+    let first = ports.accept(new.clone()).await;
+    let opened = accepted(&first).opens.as_deref();
+    assert_eq!(opened, new.session.as_ref().map(|session| &session.spec), "whoever hears of it need not read it");
     match ports.accept(create("a1", "s1", "agent")).await {
-        Verdict::Repeated(again) => assert_eq!(&again.action, accepted(&first)),
+        Verdict::Repeated(again) => assert_eq!(again.action, Action { opens: None, ..accepted(&first).clone() }),
         other => panic!("should be a repeat: {other:?}"),
     }
     assert_eq!(ports.row(&key("s1")).await.work_seq, 1, "a repeat takes no number");

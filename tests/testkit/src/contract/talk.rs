@@ -135,14 +135,6 @@ async fn a_record_is_written_once(ports: &Ports) {
     assert_eq!(gapless(&ports.log_of("c2").await), ["a"]);
 }
 
-/// A record of a call of a model.
-fn call(id: &str, tokens: u64, cost: f64) -> LogRecord {
-    let body = serde_json::json!({"id": id, "conversation_id": "c", "turn_id": "t", "provider": "p", "model": "m",
-        "operation": "chat", "started_at_ms": 0, "cost": cost,
-        "usage": {"input_tokens": tokens, "output_tokens": 1, "total_tokens": tokens + 1}});
-    LogRecord { body: schemas::json::Json::of(&body), ..record(LogKind::ProviderCall, id) }
-}
-
 async fn calls_of_models_add_up_once(ports: &Ports) {
     let owner = worker("w1");
     // On several shards.
@@ -156,21 +148,27 @@ async fn calls_of_models_add_up_once(ports: &Ports) {
     assert_eq!(spent("default").await, (0, 0, 0));
     for n in 0..8 {
         let session = format!("s{n}");
-        ports.say(&owner, &session, log(vec![call("r1", 10, 0.25), note("n1"), call("r2", 20, 0.000_000_001)])).await;
+        ports
+            .say(
+                &owner,
+                &session,
+                log(vec![model_call("r1", 10, 0.25), note("n1"), model_call("r2", 20, 0.000_000_001)]),
+            )
+            .await;
     }
     let eight = (8 * 32, 8 * 250_000_001, 16);
     assert_eq!(spent("default").await, eight);
-    ports.say(&owner, "s1", log(vec![call("r2", 20, 0.000_000_001)])).await;
+    ports.say(&owner, "s1", log(vec![model_call("r2", 20, 0.000_000_001)])).await;
     assert_eq!(spent("default").await, eight, "a record that is there counts once");
-    let mut broken = call("r3", 0, 0.0);
+    let mut broken = model_call("r3", 0, 0.0);
     broken.body = schemas::json::Json::of(&serde_json::json!({"nonsense": true}));
-    ports.say(&owner, "s1", log(vec![broken, call("r4", 1, 0.0)])).await;
+    ports.say(&owner, "s1", log(vec![broken, model_call("r4", 1, 0.0)])).await;
     assert_eq!(spent("default").await, (eight.0 + 2, eight.1, 17));
     assert_eq!(spent("other").await, (0, 0, 0));
     // The sums of a shard end at a bound, in one commit and over several, and others are added to them.
-    let huge = (0..9).map(|n| call(&format!("h{n}"), u64::MAX - 1, 1e300)).collect();
+    let huge = (0..9).map(|n| model_call(&format!("h{n}"), u64::MAX - 1, 1e300)).collect();
     ports.say(&owner, "s1", log(huge)).await;
-    ports.say(&owner, "s1", log(vec![call("h9", 1, 1e300)])).await;
+    ports.say(&owner, "s1", log(vec![model_call("h9", 1, 1e300)])).await;
     let (_, cost_nanos, calls) = spent("default").await;
     let bounds = SPENT_OF_SHARD_MAX..=SPENT_OF_SHARD_MAX + eight.1;
     assert!(bounds.contains(&cost_nanos) && calls == 27, "{cost_nanos} in {calls} calls");

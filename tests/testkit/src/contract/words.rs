@@ -106,6 +106,14 @@ pub fn message(id: &str, text: &str) -> LogRecord {
     LogRecord { body: Json::of(&json!({"message_id": id, "text": text})), ..record(LogKind::Message, id) }
 }
 
+/// A record of a call of a model.
+pub fn model_call(id: &str, tokens: u64, cost: f64) -> LogRecord {
+    let body = json!({"id": id, "conversation_id": "c", "turn_id": "t", "provider": "p", "model": "m",
+        "operation": "chat", "started_at_ms": 0, "cost": cost,
+        "usage": {"input_tokens": tokens, "output_tokens": 1, "total_tokens": tokens + 1}});
+    LogRecord { body: Json::of(&body), ..record(LogKind::ProviderCall, id) }
+}
+
 pub fn turn(id: &str, conversation: &str, session: &str, created_at_ms: i64) -> Turn {
     Turn {
         turn_id: turn_id(id),

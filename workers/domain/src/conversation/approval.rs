@@ -162,6 +162,7 @@ fn ended(namespace: &Namespace, operation: &Operation, actor: &str, outcome: Val
         payload: Json::of(&payload),
         metadata: Json::of(&json!({})),
         session: None,
+        seat: None,
     }
 }
 

@@ -39,5 +39,6 @@ pub fn action(namespace: &Namespace, turn: &Turn, actor: &str) -> Result<NewActi
         payload: Json::of(&payload),
         metadata: Json::of(&json!({"conversation_id": turn.conversation_id, "turn_id": turn.turn_id})),
         session: None,
+        seat: None,
     })
 }

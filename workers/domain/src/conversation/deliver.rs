@@ -22,7 +22,7 @@ pub struct Standing {
     pub takes_input: bool,
     /// Whether it has active turns, or an input that will be one.
     pub is_busy: bool,
-    /// What its settings say of messages while it is busy.
+    /// What its settings, or else its persona, say of messages while it is busy.
     pub when_busy: Option<Busy>,
 }
 
@@ -105,6 +105,7 @@ fn action(post: &NewPost, to: &Addressee, how: &Standing) -> NewAction {
         metadata: Json::of(&json!({"conversation_id": conversation, "message_id": message})),
         body_hash: post.body_hash,
         session: None,
+        seat: None,
     }
 }
 

@@ -56,6 +56,13 @@ pub fn attempt(epoch: Epoch, made: u32) -> u32 {
     owner * ATTEMPTS_MAX + made.min(ATTEMPTS_MAX - 1)
 }
 
+/// The number of the attempt after the one that this owner told of last, whatever became of that one and of the call
+/// that made it. At the end of its own numbers an owner stays: those above are its successor's.
+pub fn attempt_after(epoch: Epoch, last: Option<u32>) -> u32 {
+    let first = attempt(epoch, 1);
+    last.map_or(first, |last| last.saturating_add(1).clamp(first, attempt(epoch, u32::MAX)))
+}
+
 /// The frame of a piece of a reply; `None` if it says nothing.
 pub fn token(
     turn_id: &TurnId,

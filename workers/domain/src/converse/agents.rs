@@ -4,7 +4,7 @@
 use schemas::action::ActionType;
 use schemas::conversation::{Caller, Operation, OperationKind, TurnUsage};
 use schemas::definition::InvocationMode;
-use schemas::id::{AgentId, ConversationId, OperationId, SessionId, TurnId};
+use schemas::id::{ActionId, AgentId, ConversationId, OperationId, SessionId, TurnId};
 use schemas::json::Json;
 use schemas::limits::{AGENT_MS_DEFAULT, SPENT_OF_SHARD_MAX};
 use schemas::session::{NewSession, SessionSpec};
@@ -14,10 +14,10 @@ use serde_json::{Map, Value, json};
 use super::answers;
 use super::apply::Applying;
 use super::budget::Left;
-use super::ids;
 use super::settings::DEPTH_MAX;
-use super::start::DEPTH;
-use super::state::ReplyTo;
+use super::start::{DEPTH, SPENT_TO};
+use super::state::{Lane, ReplyTo};
+use super::{guests, ids};
 use crate::action::MODE_NOW;
 use crate::chat::{ToolError, ToolErrorCode, ToolResult};
 use crate::moniker::{FollowUp, SpawnedSession};
@@ -102,15 +102,18 @@ pub(super) fn refusal(call: &AgentCall, from: &From<'_>) -> Option<ToolResult> {
     None
 }
 
-/// The actions that make the call: a session, unless it is there, and its input.
-pub(super) fn actions(call: &AgentCall, from: &From<'_>, left: Left) -> Vec<FollowUp> {
+/// The actions that make the call: a session, unless it is there, and its input. Others may have looped the agent in
+/// by the time they are accepted: then it is asked at its seat. Of the caller's turn: its lane, and what it has left.
+pub(super) fn actions(call: &AgentCall, from: &From<'_>, (lane, left): (Option<&Lane>, Left)) -> Vec<FollowUp> {
+    let joins = call.mode == InvocationMode::LoopIn;
     let input = FollowUp {
         action_id: ids::action_id(call.operation_id.as_str(), "input"),
         kind: ActionType::Input,
         session_id: call.child(),
-        agent_id: None,
-        payload: Json::of(&Value::Object(input(call, from))),
+        agent_id: joins.then(|| call.agent_id.clone()),
+        payload: Json::of(&Value::Object(input(call, from, (lane, left)))),
         session: None,
+        seat: joins.then(|| from.conversation.clone()),
     };
     if call.seated.is_some() { vec![input] } else { vec![creation(call, from, left), input] }
 }
@@ -151,16 +154,20 @@ fn creation(call: &AgentCall, from: &From<'_>, left: Left) -> FollowUp {
         agent_id: Some(call.agent_id.clone()),
         payload: Json::of(&payload),
         session: Some(SpawnedSession(session)),
+        seat: (!delegate).then_some(conversation),
     }
 }
 
-fn input(call: &AgentCall, from: &From<'_>) -> Map<String, Value> {
+fn input(call: &AgentCall, from: &From<'_>, (lane, left): (Option<&Lane>, Left)) -> Map<String, Value> {
     let mut caller = json!(Caller::Agent { agent_id: from.agent.clone(), turn_id: from.turn.clone() });
-    if call.seated.is_some() {
-        // A session that is created has it among its settings.
-        caller[DEPTH] = json!(from.depth + 1);
-    }
     let mut input = Map::new();
+    if call.mode == InvocationMode::LoopIn {
+        // Only a session that is made for the call has them among its settings, and others may have made theirs first.
+        caller[DEPTH] = json!(from.depth + 1);
+        let mut spent_to = json!(guests::account(call, from, lane));
+        left.bound(&mut spent_to);
+        input.insert(SPENT_TO.to_owned(), spent_to);
+    }
     input.insert("text".to_owned(), text(&call.input).into());
     input.insert("turn_id".to_owned(), json!(call.child_turn()));
     input.insert("name".to_owned(), json!(from.agent));
@@ -208,6 +215,7 @@ pub(super) fn answer(to: &ReplyTo, outcome: Result<Value, ToolError>, used: Turn
         agent_id: None,
         payload: Json::of(&payload),
         session: None,
+        seat: None,
     }
 }
 
@@ -222,21 +230,27 @@ pub fn unanswered(input: &Value, problem: &str) -> Option<FollowUp> {
 /// What a session has used that ends before its turn does. Its caller may have ended it, and takes no answer then.
 pub(super) fn spent(to: &ReplyTo, used: TurnUsage) -> FollowUp {
     let spent = json!({"operation_id": to.operation_id, "usage": used});
+    tells(ids::action_id(to.operation_id.as_str(), SPENT), &to.session_id, &spent)
+}
+
+/// Guidance that tells a session what was spent for it, and its models nothing.
+pub(super) fn tells(action_id: ActionId, session: &SessionId, spent: &Value) -> FollowUp {
     FollowUp {
-        action_id: ids::action_id(to.operation_id.as_str(), SPENT),
+        action_id,
         kind: ActionType::Interrupt,
-        session_id: to.session_id.clone(),
+        session_id: session.clone(),
         agent_id: None,
         payload: Json::of(&json!({"guidance": { SPENT: spent }})),
         session: None,
+        seat: None,
     }
 }
 
-/// Whether guidance only tells what an operation has used: a called agent, which counts if its answer did not, or
-/// models that were asked for it.
+/// Whether guidance only tells what an operation has used: a called agent, which counts if its answer did not, a
+/// guest, or models that were asked for it.
 pub(super) fn told_spent(step: &mut Applying, guidance: &Value) -> bool {
     let Some(spent) = guidance.get(SPENT) else { return false };
-    if answers::called_for(step, spent) {
+    if answers::called_for(step, spent) || guests::counted(step, spent) {
         return true;
     }
     let Some(operation) = operation_of(spent) else { return false };
@@ -254,7 +268,7 @@ pub(super) fn counted_late(step: &mut Applying, payload: &Value) -> bool {
     is_counted
 }
 
-fn operation_of(named: &Value) -> Option<OperationId> {
+pub(super) fn operation_of(named: &Value) -> Option<OperationId> {
     OperationId::parse(named.get("operation_id")?.as_str()?).ok()
 }
 
@@ -264,7 +278,7 @@ pub(super) fn usage_of(payload: &Value) -> TurnUsage {
     if is_error { usage_in(payload) } else { payload.get("result").map(usage_in).unwrap_or_default() }
 }
 
-fn usage_in(value: &Value) -> TurnUsage {
+pub(super) fn usage_in(value: &Value) -> TurnUsage {
     let used = value.get("usage").and_then(|used| serde_json::from_value(used.clone()).ok());
     let used: TurnUsage = used.unwrap_or_default();
     // What others say takes nothing back, and what it adds up to stays a number: JSON has no infinity, so a state
@@ -277,14 +291,15 @@ fn usage_in(value: &Value) -> TurnUsage {
 }
 
 /// Ends the turn of an agent that was looped in, and that stays, when the turn that asked is cancelled.
-pub(super) fn cancel(joined: &super::state::Joined) -> FollowUp {
+pub(super) fn cancel(joined: &super::state::Joined, conversation: &ConversationId) -> FollowUp {
     FollowUp {
         action_id: ids::action_id(joined.turn_id.as_str(), "cancel"),
         kind: ActionType::Interrupt,
         session_id: joined.session_id.clone(),
-        agent_id: None,
+        agent_id: joined.agent_id.clone(),
         payload: Json::of(&json!({"guidance": {"cancel_turn": joined.turn_id}, "mode": MODE_NOW})),
         session: None,
+        seat: Some(conversation.clone()),
     }
 }
 
@@ -297,5 +312,6 @@ pub(super) fn stop(operation: &OperationId, child: &SessionId) -> FollowUp {
         agent_id: None,
         payload: Json::of(&json!({"reason": "its caller does not wait for it any more"})),
         session: None,
+        seat: None,
     }
 }

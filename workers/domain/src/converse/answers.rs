@@ -12,7 +12,7 @@ use super::ids;
 use super::open::Calls;
 use super::reply;
 use super::seats::Seat;
-use super::state::Stage;
+use super::state::{Lane, Stage};
 use super::summary::{Compacting, Known};
 use super::{budget, compacting};
 use crate::chat::{ProviderCallRecord, ToolResult};
@@ -37,17 +37,26 @@ pub(super) fn key(turn: &TurnId, what: &str, number: u32) -> String {
     format!("{turn}/{what}/{number}")
 }
 
+/// The call that a lane waits for: its kind, and its number among those of the turn.
+fn awaited(lane: &Lane) -> Option<(&'static str, u32)> {
+    match lane.stage {
+        Stage::Assemble => Some((ASSEMBLE, lane.turn.moves)),
+        Stage::Compact => Some((COMPACT, lane.compactions + 1)),
+        Stage::Think => Some((CHAT, lane.next_reply())),
+        Stage::Extract => Some((EXTRACT, 0)),
+        Stage::Queued | Stage::Wait | Stage::WaitAsync => None,
+    }
+}
+
+/// The key of that call.
+pub(super) fn awaited_key(lane: &Lane) -> Option<String> {
+    awaited(lane).map(|(what, number)| key(&lane.turn.turn_id, what, number))
+}
+
 /// Takes an answer; `false` if no lane waits for it any more.
 pub(super) fn take(step: &mut Applying, place: &Place<'_>, key_of: &str, outcome: &Outcome) -> bool {
     let waits = step.state.lanes.iter().find_map(|lane| {
-        let turn = &lane.turn.turn_id;
-        let (what, number) = match lane.stage {
-            Stage::Assemble => (ASSEMBLE, lane.turn.moves),
-            Stage::Compact => (COMPACT, lane.compactions + 1),
-            Stage::Think => (CHAT, lane.next_reply()),
-            Stage::Extract => (EXTRACT, 0),
-            _ => return None,
-        };
+        let (turn, (what, number)) = (&lane.turn.turn_id, awaited(lane)?);
         (key(turn, what, number) == key_of).then(|| (turn.clone(), what, number))
     });
     let Some((turn, what, number)) = waits else { return false };
@@ -80,11 +89,15 @@ fn assembled(step: &mut Applying, turn: &TurnId, outcome: &Outcome) {
     let Some(lane) = step.state.lane_mut(turn) else { return };
     let run = ids::assembly_id(turn, lane.turn.moves);
     lane.turn.context_assembly_run_id = Some(run.clone());
-    lane.limits = Some(assembly.limits.clone());
+    let mut limits = assembly.limits.clone();
+    if let Some(to) = &lane.spent_to {
+        limits.budgets = limits.budgets.within(&to.bounds());
+    }
+    lane.limits = Some(limits);
     if assembly.limits.per_call {
         lane.notes.extend(notes);
     }
-    step.record(LogKind::Assembly, turn, run, assembly);
+    step.record(LogKind::Assembly, turn, run, assembly.as_ref());
     step.apply(vec![TurnDecision::ResumeFromTool { turn_id: turn.clone() }]);
 }
 
@@ -124,6 +137,7 @@ fn replied(step: &mut Applying, place: &Place<'_>, turn: &TurnId, number: u32, o
         projects: &reply.project_ids,
         seats: &seats,
         is_over: budget::is_over(lane, &step.state),
+        room: step.state.room(),
         messages: &reply.messages,
         may_compact: lane.limits.as_ref().is_some_and(|limits| limits.context.is_some()),
     };
@@ -209,17 +223,12 @@ pub(super) fn bounded(id: String) -> String {
     if id.len() <= MAX { id } else { crate::action::hash::hex(&crate::action::hash::sha256(&id)) }
 }
 
-/// The turn is completed already; only its issues may change (SPEC K-11).
 fn extracted(step: &mut Applying, turn: &TurnId, outcome: &Outcome) {
     let Some(at) = step.state.lanes.iter().position(|lane| lane.turn.turn_id == *turn) else { return };
-    let mut lane = step.state.lanes.remove(at);
-    lane.turn.memory_extraction_run_id = Some(ids::record_id(turn, ids::EXTRACT));
-    lane.turn.phase = lane.phase();
-    lane.turn.pending_operations = 0;
-    if let Outcome::Failed(failure) = outcome {
-        lane.turn.issues.memory_extraction_failed = true;
-        let detail = json!({"code": failure.code.as_str(), "message": failure.message});
-        step.event(turn, ids::EXTRACTION_FAILED, detail);
-    }
-    step.emits.talk.turns.push(lane.turn);
+    let lane = step.state.lanes.remove(at);
+    let failure = match outcome {
+        Outcome::Failed(failure) => Some((failure.code.as_str(), failure.message.as_str())),
+        _ => None,
+    };
+    step.extracted(lane, failure);
 }

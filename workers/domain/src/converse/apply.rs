@@ -11,11 +11,10 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::agents::{self, AgentCall};
-use super::budget;
 use super::decision::TurnDecision;
-use super::ids;
-use super::state::{Joined, Lane, Open, Stage, TalkState};
+use super::state::{Joined, Lane, Open, ReplyTo, SpentTo, Stage, TalkState};
 use super::transcript::LateResult;
+use super::{budget, guests, ids};
 use crate::chat::{ToolError, ToolErrorCode, ToolResult};
 use crate::moniker::Emits;
 
@@ -72,7 +71,9 @@ impl Applying {
 
     fn apply_one(&mut self, decision: TurnDecision) {
         match decision {
-            TurnDecision::StartTurn { turn, reply_to, depth } => self.start(*turn, reply_to, depth),
+            TurnDecision::StartTurn { turn, reply_to, spent_to, depth } => {
+                self.start(*turn, (reply_to, spent_to), depth);
+            }
             TurnDecision::CompleteTurn { turn_id } => self.complete(&turn_id),
             TurnDecision::FailTurn { turn_id, error, cancelled } => self.fail(&turn_id, &error, cancelled),
             TurnDecision::AppendMessage { turn_id, message } => self.append(&turn_id, *message),
@@ -122,7 +123,7 @@ impl Applying {
         self.record(LogKind::Event, turn, ids::record_id(turn, name), &detail);
     }
 
-    fn start(&mut self, turn: Turn, reply_to: Option<super::state::ReplyTo>, depth: u64) {
+    fn start(&mut self, turn: Turn, (reply_to, spent_to): (Option<ReplyTo>, Option<Box<SpentTo>>), depth: u64) {
         let turn_id = turn.turn_id.clone();
         let busy = self.state.lanes.iter().filter(|lane| lane.stage != Stage::Queued).count();
         let detail = json!({"type": ids::STARTED});
@@ -132,9 +133,11 @@ impl Applying {
         self.event(&turn_id, name, json!({"caller": turn.caller, "input_message_id": turn.input_message_id}));
         self.state.turns_started += 1;
         self.state.since_ms.get_or_insert(turn.created_at_ms);
+        let parent = self.state.last_turn.replace(turn_id);
         self.state.lanes.push(Lane {
             turn,
             stage: if busy < LANES_MAX { Stage::Assemble } else { Stage::Queued },
+            parent,
             depth,
             joins: 0,
             rounds: 0,
@@ -146,6 +149,7 @@ impl Applying {
             allowance: 1,
             since_ms: None,
             reply_to,
+            spent_to,
             last_text: None,
             spoke: false,
             declined: false,
@@ -153,7 +157,6 @@ impl Applying {
             compactions: 0,
             compacted_for: None,
         });
-        self.state.last_turn = Some(turn_id);
     }
 
     fn append(&mut self, turn_id: &TurnId, mut message: Message) {
@@ -186,15 +189,16 @@ impl Applying {
     }
 
     fn call_agent(&mut self, turn_id: &TurnId, call: &AgentCall) {
+        let lane = self.state.lane(turn_id);
         let from = agents::From {
             conversation: &self.conversation,
             session: &self.session,
             agent: &self.agent,
             turn: turn_id,
-            depth: self.state.lane(turn_id).map_or(self.depth, |lane| lane.depth.max(self.depth)),
+            depth: lane.map_or(self.depth, |lane| lane.depth.max(self.depth)),
         };
-        let left = self.state.lane(turn_id).map(|lane| budget::left(lane, &self.state)).unwrap_or_default();
-        let actions = agents::actions(call, &from, left);
+        let left = lane.map(|lane| budget::left(lane, &self.state)).unwrap_or_default();
+        let actions = agents::actions(call, &from, (lane, left));
         self.emits.follow_ups.extend(actions);
         if call.mode == InvocationMode::LoopIn {
             self.state.joins += 1;
@@ -247,6 +251,7 @@ impl Applying {
         let (issues, declined) = (lane.turn.issues.clone(), lane.declined);
         let is_called = !matches!(lane.turn.caller, Caller::User { .. });
         let (reply_to, text, usage) = (lane.reply_to.take(), lane.last_text.take(), lane.turn.usage);
+        let spent_to = lane.spent_to.take();
         self.event(turn_id, ids::TURN_COMPLETED, json!({ "issues": issues }));
         if is_called {
             self.event(turn_id, ids::AGENT_CALL_COMPLETED, json!({}));
@@ -260,6 +265,20 @@ impl Applying {
             };
             self.emits.follow_ups.push(agents::answer(&to, outcome, usage));
         }
+        self.emits.follow_ups.extend(spent_to.and_then(|to| guests::told(&to, usage)));
+    }
+
+    /// The turn is completed already; only its issues may change (SPEC K-11). `failure`: its code and message.
+    pub fn extracted(&mut self, mut lane: Lane, failure: Option<(&str, &str)>) {
+        let turn_id = lane.turn.turn_id.clone();
+        lane.turn.memory_extraction_run_id = Some(ids::record_id(&turn_id, ids::EXTRACT));
+        lane.turn.phase = lane.phase();
+        lane.turn.pending_operations = 0;
+        if let Some((code, message)) = failure {
+            lane.turn.issues.memory_extraction_failed = true;
+            self.event(&turn_id, ids::EXTRACTION_FAILED, json!({"code": code, "message": message}));
+        }
+        self.emits.talk.turns.push(lane.turn);
     }
 
     fn fail(&mut self, turn_id: &TurnId, error: &TurnError, cancelled: bool) {
@@ -267,7 +286,7 @@ impl Applying {
         let mut lane = self.state.lanes.remove(at);
         if lane.stage == Stage::Extract {
             // It is completed, whatever becomes of its memories.
-            return;
+            return self.extracted(lane, Some((error.code.as_str(), error.message.as_str())));
         }
         // A question about a budget may be others' as well.
         let is_others = |open: &Open| self.state.lane_of(&open.operation_id).is_some();
@@ -281,7 +300,7 @@ impl Applying {
         }
         if cancelled {
             let joined = self.state.joined.iter().filter(|joined| joined.by == *turn_id);
-            self.emits.follow_ups.extend(joined.map(agents::cancel));
+            self.emits.follow_ups.extend(joined.map(|joined| agents::cancel(joined, &self.conversation)));
         }
         lane.turn.phase = lane.phase();
         lane.turn.status = TurnStatus::Failed;
@@ -300,6 +319,7 @@ impl Applying {
                 self.emits.follow_ups.push(agents::spent(&to, used));
             }
         }
+        self.emits.follow_ups.extend(lane.spent_to.and_then(|to| guests::told(&to, used)));
     }
 
     /// Lets queued turns start, and writes the rows of turns that have changed.

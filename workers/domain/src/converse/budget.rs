@@ -240,13 +240,26 @@ pub(super) fn checks(lane: &Lane, state: &TalkState) -> Checks {
     Checks { spans: spans.into_iter().flatten().collect(), known: known(lane, state), raised: state.raised.namespace }
 }
 
-/// Turns that would go on over a budget ask first.
-pub(super) fn guard(step: &mut Applying) {
-    let thinking = step.state.lanes.iter().filter(|lane| lane.stage == Stage::Think);
-    let over = thinking.filter_map(|lane| Some((lane.turn.turn_id.clone(), known_over(lane, &step.state)?)));
+/// Replies that models may be being asked for in this state: of which turns, and their numbers.
+pub(super) fn asked(state: &TalkState) -> Vec<(TurnId, u32)> {
+    thinking(state).map(|lane| (lane.turn.turn_id.clone(), lane.next_reply())).collect()
+}
+
+/// Turns that would go on over a budget ask first. A model that may have been `asked` before this step is heard to
+/// the end, whoever has used up the budget meanwhile: its reply is paid for, and to ask it again would be paid for
+/// once more. If the call has not begun, it finds out for itself (see [`Checks`]).
+pub(super) fn guard(step: &mut Applying, asked: &[(TurnId, u32)]) {
+    let is_asked =
+        |lane: &Lane| asked.iter().any(|(turn, number)| *turn == lane.turn.turn_id && *number == lane.next_reply());
+    let new = thinking(&step.state).filter(|lane| !is_asked(lane));
+    let over = new.filter_map(|lane| Some((lane.turn.turn_id.clone(), known_over(lane, &step.state)?)));
     for (turn_id, over) in over.collect::<Vec<_>>() {
         ask(step, &turn_id, &over);
     }
+}
+
+fn thinking(state: &TalkState) -> impl Iterator<Item = &Lane> {
+    state.lanes.iter().filter(|lane| lane.stage == Stage::Think)
 }
 
 /// Asks a person. Turns of one session that meet the same bound share one question.

@@ -33,6 +33,10 @@ pub(super) fn taken(step: &mut Applying, turn: &TurnId, number: u32, outcome: &O
     }
     let Some(lane) = step.state.lane_mut(turn) else { return };
     lane.compactions = number;
+    if compacted.cut {
+        // Its turn ends. If it does not, the piece is made all the same.
+        return;
+    }
     let Some(compaction) = &mut lane.compaction else { return };
     // A call that broke off has counted nothing.
     let tokens = Some(compacted.tokens).filter(|tokens| *tokens > 0).or(compaction.tokens_before).unwrap_or(0);

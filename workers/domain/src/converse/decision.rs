@@ -6,7 +6,7 @@ use schemas::conversation::{Message, Operation, Turn, TurnError, TurnPhase};
 use schemas::id::{OperationId, TurnId};
 
 use super::agents::AgentCall;
-use super::state::{Open, ReplyTo};
+use super::state::{Open, ReplyTo, SpentTo};
 use crate::chat::ToolResult;
 
 #[derive(Debug, Clone, PartialEq)]
@@ -14,6 +14,7 @@ pub enum TurnDecision {
     StartTurn {
         turn: Box<Turn>,
         reply_to: Option<ReplyTo>,
+        spent_to: Option<Box<SpentTo>>,
         /// How many agents have called one another up to it, if its input says so.
         depth: u64,
     },

@@ -8,20 +8,38 @@ use serde_json::{Value, json};
 
 use super::apply::Applying;
 use super::decision::TurnDecision;
-use super::state::Stage;
-use super::{agents, ids, start};
+use super::state::{Lane, Stage, TalkState};
+use super::transcript::parts_in;
+use super::{agents, answers, ids, start};
+use crate::chat::Part;
 
 /// Fields of the fleet's own guidance: which turn a posted message becomes, and what a called agent has used.
 /// Guidance of anybody else must not have them, for they speak for others.
 pub const OWN_FIELDS: [&str; 2] = [start::AS_TURN, agents::SPENT];
 
-/// Notes that wait for the next turn; of more, the oldest are dropped.
-const NOTES_MAX: usize = 32;
+/// Stands for pictures that came as guidance while no turn was active.
+const NO_PICTURE: &str = "A picture came while nothing was going on. It was not kept; ask for it again.";
 /// Cancelled turns that are remembered in case they begin later; of more, the oldest are forgotten.
 const CANCELLED_MAX: usize = 64;
 
+/// The turn that guidance ends; it is about no other then.
+fn cancelled(guidance: &Value) -> Option<&str> {
+    guidance.get("cancel_turn").and_then(Value::as_str)
+}
+
+/// Keys of the calls that urgent guidance ends before their time: the replies of all turns or, if it ends a turn,
+/// whatever a model is asked for that turn, so that what was used by then is recorded. Turns beside it go on (SPEC
+/// W-TRN-06). Calls of other kinds have nothing to say, and a summary is of use after the guidance, too.
+pub(super) fn cuts(state: &TalkState, guidance: &Value) -> Vec<String> {
+    let is_cut = |lane: &&Lane| match cancelled(guidance) {
+        Some(turn) => lane.turn.turn_id.as_str() == turn && matches!(lane.stage, Stage::Think | Stage::Compact),
+        None => lane.stage == Stage::Think,
+    };
+    state.lanes.iter().filter(is_cut).filter_map(answers::awaited_key).collect()
+}
+
 pub(super) fn take(step: &mut Applying, place: &start::Place<'_>, guidance: &Value) {
-    if let Some(turn) = guidance.get("cancel_turn").and_then(Value::as_str) {
+    if let Some(turn) = cancelled(guidance) {
         if let Ok(turn_id) = TurnId::parse(turn) {
             cancel(step, turn_id);
         }
@@ -30,7 +48,8 @@ pub(super) fn take(step: &mut Applying, place: &start::Place<'_>, guidance: &Val
     if agents::told_spent(step, guidance) {
         return;
     }
-    let text = words(guidance);
+    let parts = parts_in(guidance);
+    let text = words(guidance, &parts);
     let active: Vec<(TurnId, Stage)> = step
         .state
         .lanes
@@ -50,13 +69,15 @@ pub(super) fn take(step: &mut Applying, place: &start::Place<'_>, guidance: &Val
         step.emits.turn = Some(turn.clone());
     }
     if active.is_empty() {
-        step.state.notes.push(text);
-        let excess = step.state.notes.len().saturating_sub(NOTES_MAX);
-        step.state.notes.drain(..excess);
+        let is_picture = text.is_empty() && !parts.is_empty();
+        step.state.keep_note(if is_picture { NO_PICTURE } else { &text });
         return;
     }
     for (turn, stage) in active {
-        let body = json!({"text": text, "message_id": guidance.get("message_id"), "from": "guidance"});
+        let mut body = json!({"text": text, "message_id": guidance.get("message_id"), "from": "guidance"});
+        if !parts.is_empty() {
+            body["content"] = json!(parts);
+        }
         step.record(LogKind::Note, &turn, ids::record_id_of(&turn, ids::NOTE, number), &body);
         if stage == Stage::WaitAsync {
             step.apply(vec![TurnDecision::ResumeFromTool { turn_id: turn.clone() }]);
@@ -90,7 +111,13 @@ pub(super) fn cancel(step: &mut Applying, turn_id: TurnId) {
     step.apply(vec![TurnDecision::FailTurn { turn_id, error, cancelled: true }]);
 }
 
-fn words(guidance: &Value) -> String {
+/// What is told in words; without a text of its own, that of its parts. Pictures are for turns alone: notes that wait
+/// for one are in the state.
+fn words(guidance: &Value, parts: &[Part]) -> String {
     let text = guidance.as_str().or_else(|| ["note", "text"].iter().find_map(|key| guidance.get(key)?.as_str()));
-    text.map_or_else(|| guidance.to_string(), str::to_owned)
+    match text {
+        Some(text) => text.to_owned(),
+        None if !parts.is_empty() => parts.iter().filter_map(Part::as_text).collect(),
+        None => guidance.to_string(),
+    }
 }

@@ -64,6 +64,10 @@ impl Moniker for Converse {
         state.lanes.iter().filter_map(|lane| call(spec, conversation, lane, &state, &pending)).collect()
     }
 
+    fn cuts(&self, _spec: &SessionSpec, state: &Value, guidance: &Value) -> Vec<String> {
+        read(state).map(|state| guide::cuts(&state, guidance)).unwrap_or_default()
+    }
+
     fn decide(&self, input: &StepInput<'_>) -> Decision {
         let Some(conversation) = input.spec.conversation_id.clone() else {
             return Decision::Fail { code: Code::StepFailed, message: "the session has no conversation".to_owned() };
@@ -73,6 +77,7 @@ impl Moniker for Converse {
             Err(problem) => return Decision::Fail { code: Code::StepFailed, message: problem },
         };
         let settings = Settings::of(input.spec);
+        let asked = budget::asked(&state);
         let who = (conversation.clone(), input.session.session_id.clone(), input.agent.clone());
         let mut step = Applying::new(state, who, settings.depth, input.frame.step.as_str());
         let mut took_arrival = false;
@@ -91,7 +96,7 @@ impl Moniker for Converse {
         } else {
             return waiting(&step.state);
         }
-        budget::guard(&mut step);
+        budget::guard(&mut step, &asked);
         finish(step, input, &settings, took_arrival)
     }
 
@@ -144,6 +149,9 @@ fn arrived(
     arrival: &Arrival,
 ) -> Option<(Code, String)> {
     if arrival.kind == ArrivalKind::Input {
+        if let Some(objection) = step.state.object_to_input(&arrival.payload) {
+            return Some(objection);
+        }
         let decisions = start::plan(&start_of(input, conversation), arrival);
         let message = "a turn with this id is active already; leave turn_id out";
         return (!start::begin(step, decisions)).then(|| (Code::InvalidRequest, message.to_owned()));
@@ -308,7 +316,7 @@ fn call(
         Stage::Queued | Stage::Wait | Stage::WaitAsync => return None,
     };
     let agent = lane.turn.agent_id.clone();
-    let effect =
-        Effect::Talk(Box::new(TalkCall { conversation: conversation.clone(), agent, turn: turn.clone(), what: work }));
-    Some(Call { key: key(turn, what, number), effect })
+    let (conversation, parent) = (conversation.clone(), lane.parent.clone());
+    let talk = TalkCall { conversation, agent, turn: turn.clone(), parent, at_hand: None, what: work };
+    Some(Call { key: key(turn, what, number), effect: Effect::Talk(Box::new(talk)) })
 }

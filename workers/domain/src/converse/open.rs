@@ -3,11 +3,13 @@
 use schemas::conversation::{ApprovalRequest, Operation, OperationKind, OperationState};
 use schemas::definition::{ActionKind, AgentConstraints, InvocationMode};
 use schemas::id::{AgentId, ConversationId, DefinitionId, Namespace, OperationId, SessionId, TurnId};
+use schemas::limits::TOOL_CALLS_MAX;
 
 use super::agents::{self, AgentCall, From};
 use super::apply::stub;
 use super::budget;
 use super::decision::TurnDecision;
+use super::room::Room;
 use super::seats::Seat;
 use super::state::{Approved, Open};
 use crate::chat::{Message, ToolCall, ToolError, ToolErrorCode, ToolResult};
@@ -31,6 +33,8 @@ pub(super) struct Calls<'a> {
     pub seats: &'a [Seat],
     /// What the turn or its session may use is used up.
     pub is_over: bool,
+    /// In the state of the session.
+    pub room: Room,
     /// Whether the context can be made shorter.
     pub may_compact: bool,
     /// What the model was shown, for tools that read it (SPEC D-TOOL-12).
@@ -53,12 +57,23 @@ pub(super) struct Planned {
     pub programs: usize,
     /// Agents that were looped in.
     pub seats: Vec<Seat>,
+    /// Calls that are open from here on, and the bytes of what waits for a yes.
+    pub opened: usize,
+    pub approved: usize,
 }
 
 impl Calls<'_> {
     pub fn plan(&self, calls: &[ToolCall]) -> Planned {
         let mut planned = Planned::default();
         for (index, call) in calls.iter().enumerate() {
+            if index >= TOOL_CALLS_MAX {
+                planned.results.push(too_many(call));
+                continue;
+            }
+            if planned.opened >= self.room.calls {
+                planned.results.push(no_room(call));
+                continue;
+            }
             match tool::plan(self.tools, self.constraints, call) {
                 ToolPlan::Refused(result) => planned.results.push(result),
                 ToolPlan::Dispatch(dispatch) if dispatch.request.target_id == Builtin::CompactContext.id() => {
@@ -163,6 +178,12 @@ impl Calls<'_> {
 
     /// What was called is done once a person has said yes.
     fn ask(&self, planned: &mut Planned, call: &ToolCall, asked: Operation, approved: Approved) {
+        let bytes = planned.approved + approved.bytes();
+        if bytes > self.room.approved {
+            planned.results.push(no_room(call));
+            return;
+        }
+        planned.approved = bytes;
         planned.note(self.turn, call, &asked.operation_id, asked.is_async);
         let open = Open {
             operation_id: asked.operation_id.clone(),
@@ -203,6 +224,7 @@ impl Calls<'_> {
 
 impl Planned {
     fn note(&mut self, turn: &TurnId, call: &ToolCall, operation: &OperationId, is_async: bool) {
+        self.opened += 1;
         if is_async {
             self.in_background.push((call.id.clone(), operation.clone()));
             let (turn_id, operation_id) = (turn.clone(), operation.clone());
@@ -240,6 +262,18 @@ pub(super) fn question(operation: &Operation, approval: ApprovalRequest) -> Oper
         approval: Some(approval),
         ..operation.clone()
     }
+}
+
+/// One reply causes no more than so many calls, however many it has (invariant Q1).
+fn too_many(call: &ToolCall) -> ToolResult {
+    let message = "too many calls at once; call it again by itself".to_owned();
+    ToolResult::failed(&call.id, ToolError { code: ToolErrorCode::PermissionDenied, message, retriable: false })
+}
+
+/// The state has what is open, and what is done after a yes; it has a bound (see `room`).
+fn no_room(call: &ToolCall) -> ToolResult {
+    let message = "too much is under way or waits for people; wait for results of that, or ask for less".to_owned();
+    ToolResult::failed(&call.id, ToolError { code: ToolErrorCode::PermissionDenied, message, retriable: true })
 }
 
 /// What a model is told when a person said no.

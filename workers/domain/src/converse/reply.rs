@@ -53,7 +53,7 @@ pub(super) struct Acted {
     /// Calls that ask for a shorter context.
     pub compacts: Vec<String>,
     pub decisions: Vec<TurnDecision>,
-    /// A round of tools was carried out.
+    /// It counts as a round: tools are carried out, or its provider wants to go on.
     pub is_round: bool,
     pub is_cut: bool,
     pub is_declined: bool,
@@ -73,6 +73,8 @@ pub(super) fn plan(lane: &Lane, calls: &Calls<'_>, reply: &Reply) -> Acted {
     let wanted: Vec<ToolCall> = said.tool_calls().cloned().collect();
     let planned = if may_call { calls.plan(&wanted) } else { Planned::default() };
     let is_round = may_call && !wanted.is_empty();
+    // It may pause as often as it may call tools, for each time it is asked again.
+    let is_paused = may_call && said.finish == Finish::Pause;
     let text = Some(said.text()).filter(|text| !text.trim().is_empty());
     let record = MoveRecord {
         number: calls.number,
@@ -90,8 +92,8 @@ pub(super) fn plan(lane: &Lane, calls: &Calls<'_>, reply: &Reply) -> Acted {
         results: planned.results.clone(),
         compacts: planned.compacts.clone(),
         decisions: Vec::new(),
-        is_round,
-        is_cut: said.finish == Finish::Length,
+        is_round: is_round || is_paused,
+        is_cut: is_cut(said, is_round),
         is_declined: said.finish == Finish::Refusal,
         is_exhausted: !may_call,
     };
@@ -105,7 +107,7 @@ pub(super) fn plan(lane: &Lane, calls: &Calls<'_>, reply: &Reply) -> Acted {
     // Results that are there without waiting are shown to the model, whatever it has said already.
     let answered = !planned.results.is_empty() || !planned.compacts.is_empty();
     let unheard = lane.unseen > 0 && lane.told.is_none_or(|told| reply.heard < told);
-    let round = Round { is_round, answered, unheard, waits: planned.waits, has_text: text.is_some() };
+    let round = Round { is_round, is_paused, answered, unheard, waits: planned.waits, has_text: text.is_some() };
     acted.decisions.push(next(lane, said, &round, spoke));
     acted
 }
@@ -113,6 +115,8 @@ pub(super) fn plan(lane: &Lane, calls: &Calls<'_>, reply: &Reply) -> Acted {
 /// The tool calls of a reply, in short.
 struct Round {
     is_round: bool,
+    /// The provider wants to go on, and may.
+    is_paused: bool,
     answered: bool,
     /// Something came for the turn that the model has not been shown.
     unheard: bool,
@@ -128,7 +132,7 @@ fn next(lane: &Lane, said: &ChatReply, round: &Round, spoke: bool) -> TurnDecisi
     }
     // Only work in the background, and the user has been told: nothing is left to say for now.
     let is_told = round.is_round && !round.answered && round.has_text;
-    if (round.is_round && !is_told) || said.finish == Finish::Pause || round.unheard {
+    if (round.is_round && !is_told) || round.is_paused || round.unheard {
         return TurnDecision::ResumeFromTool { turn_id };
     }
     let pending = round.is_round || lane.open.iter().any(|open| open.is_async);
@@ -150,6 +154,13 @@ fn next(lane: &Lane, said: &ChatReply, round: &Round, spoke: bool) -> TurnDecisi
         raw: said.raw_finish.clone(),
     };
     TurnDecision::FailTurn { turn_id, error, cancelled: false }
+}
+
+/// Whether more was to be said: the bound on tokens was met, or it ended for a reason that has no name here
+/// (SPEC K-36). Without a word that is no response at all, and calls that came whole are carried out.
+fn is_cut(said: &ChatReply, is_round: bool) -> bool {
+    let is_strange = said.finish == Finish::Other && !is_round && !said.text().trim().is_empty();
+    said.finish == Finish::Length || is_strange
 }
 
 /// Without a round, calls are not sent back: nobody answered them.

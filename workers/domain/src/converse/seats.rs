@@ -1,10 +1,11 @@
 //! Agents that take part in the conversation already: whoever loops one of them in asks it where it is, so that
-//! nobody sits there twice (SPEC W-INV-04).
+//! nobody sits there twice (SPEC W-INV-04). What is known here is as old as the call of the model: of those who loop
+//! it in at the same time, the store lets the first one make its session (`NewAction::seat`).
 
 use schemas::conversation::{Participant, ParticipantKind};
 use schemas::definition::InvocationMode;
 use schemas::id::{AgentId, SessionId};
-use schemas::session::SessionRow;
+use schemas::session::SessionStatus;
 
 use super::agents::AgentCall;
 use super::state::{Joined, Lane, TalkState};
@@ -31,9 +32,9 @@ pub fn seats(participants: &[Participant], tools: &[ResolvedTool]) -> Vec<Seat> 
 }
 
 /// Whether the session of a seat can be asked; if not, the agent needs another one.
-pub fn can_be_asked(row: &SessionRow) -> bool {
-    let takes_input = moniker::find(&row.spec.moniker).is_some_and(|moniker| moniker.takes_input());
-    takes_input && !row.head.status.is_at_rest()
+pub fn can_be_asked(moniker: &str, status: SessionStatus) -> bool {
+    let takes_input = moniker::find(moniker).is_some_and(|moniker| moniker.takes_input());
+    takes_input && !status.is_at_rest()
 }
 
 impl AgentCall {

@@ -37,8 +37,8 @@ pub struct Settings {
     pub recent_turns_limit: Option<u64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_tokens_per_turn: Option<u64>,
-    /// What becomes of a message while a turn is active, unless the message says so itself: the
-    /// gateway reads it.
+    /// What becomes of a message while a turn is active, unless the message says so itself; instead of what the
+    /// persona says. The gateway reads it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub busy: Option<Busy>,
     /// The session ends with its first turn: how delegated work runs.

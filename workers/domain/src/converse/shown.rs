@@ -2,11 +2,12 @@
 
 use schemas::conversation::{LogKind, LogRow};
 use schemas::id::{ConversationId, TurnId};
+use schemas::problem::Code;
 
 use super::assembly::{Assembly, Context};
 use super::summary::{Extent, Summary};
 use super::transcript::replies;
-use crate::chat::{ChatRequest, Message, Role, ToolChoice};
+use crate::chat::{ChatFailure, ChatRequest, ErrorCategory, Message, Role, ToolChoice};
 use crate::compact::{Batch, Entry, Job, Piece, old};
 use crate::context::estimate_request;
 
@@ -50,6 +51,34 @@ impl<'a> Shown<'a> {
     /// What stands for the first replies of the turn.
     pub fn turn_summary(&self) -> Option<&Summary> {
         self.turn_summary.as_ref()
+    }
+
+    /// Why there is no next request. A body in a provider's own shape is sent as it is (SPEC K-31), and nothing can
+    /// be added to it: it is good for one reply without tools. Sent again, it would get the same calls again.
+    pub fn problem(&self) -> Option<ChatFailure> {
+        let native = self.assembly.request.native.as_ref()?;
+        let what = if !self.assembly.tools.is_empty() {
+            "the results of its tools"
+        } else if !self.replies.is_empty() {
+            "what has come since: replies, results or notes"
+        } else {
+            return None;
+        };
+        let provider = native.provider.clone();
+        let message = format!(
+            "the context of the turn is a request in the own shape of {provider}, to which nothing can be added, and \
+             so the model could not be told {what}; make a context of messages, or give the agent no tools and one \
+             message at a time"
+        );
+        Some(ChatFailure {
+            category: ErrorCategory::Validation,
+            code: Code::InvalidRequest,
+            message,
+            provider,
+            raw: None,
+            retriable: false,
+            may_have_happened: false,
+        })
     }
 
     /// The next request. Without tools, they stay in sight: providers refuse a history with calls of

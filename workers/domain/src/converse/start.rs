@@ -4,18 +4,21 @@ use schemas::conversation::{
     Caller, EventType, Message, MessageRole, SenderType, Turn, TurnPhase, TurnStatus, TurnUsage,
 };
 use schemas::id::{ActionId, AgentId, ConversationId, MessageId, OperationId, SessionId, TurnId, UserId};
+use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::apply::Applying;
 use super::decision::TurnDecision;
-use super::state::ReplyTo;
+use super::state::{ReplyTo, SpentTo};
 use super::{guide, ids};
 use crate::moniker::{Arrival, ArrivalKind};
 
 /// Field of guidance that is a posted message: the turn that it starts if no other can take it.
 pub(super) const AS_TURN: &str = "as_turn";
 /// Fields of the inputs of agents that call others. Inputs of anybody else must not have them.
-pub const CALL_FIELDS: [&str; 2] = ["caller", "reply_to"];
+pub const CALL_FIELDS: [&str; 3] = ["caller", "reply_to", SPENT_TO];
+/// Field of an input: where it counts what the turn uses, and what there is left for it.
+pub(super) const SPENT_TO: &str = "spent_to";
 /// Field of the caller in an input: how many agents have called one another up to this turn.
 pub(super) const DEPTH: &str = "depth";
 
@@ -63,7 +66,8 @@ pub(super) fn plan(place: &Place<'_>, arrival: &Arrival) -> Vec<TurnDecision> {
         completed_at_ms: None,
     };
     let depth = payload.get("caller").and_then(|caller| caller.get(DEPTH)).and_then(Value::as_u64).unwrap_or(0);
-    let mut decisions = vec![TurnDecision::StartTurn { turn: Box::new(turn), reply_to: reply_to(payload), depth }];
+    let (turn, reply_to, spent_to) = (Box::new(turn), reply_to(payload), spent_to(payload));
+    let mut decisions = vec![TurnDecision::StartTurn { turn, reply_to, spent_to, depth }];
     if posted.is_none() {
         let message = said(payload, (message_id, turn_id.clone()), user, reply_to_message);
         decisions.push(TurnDecision::AppendMessage { turn_id, message: Box::new(message) });
@@ -92,13 +96,14 @@ pub(super) fn plan_posted(place: &Place<'_>, guidance: &Value) -> Option<Vec<Tur
     Some(plan(place, &arrival))
 }
 
-/// Begins a turn as planned; `false` if one of its id is active. One that was cancelled before ends as it begins.
+/// Begins a turn as planned; `false` if one of its id is active, or no other can be. One that was cancelled before ends as it begins.
 pub(super) fn begin(step: &mut Applying, decisions: Vec<TurnDecision>) -> bool {
     let turn_id = decisions.iter().find_map(|decision| match decision {
         TurnDecision::StartTurn { turn, .. } => Some(turn.turn_id.clone()),
         _ => None,
     });
-    let Some(turn_id) = turn_id.filter(|turn_id| step.state.lane(turn_id).is_none()) else { return false };
+    let can_begin = |turn_id: &TurnId| step.state.lane(turn_id).is_none() && step.state.has_room(0);
+    let Some(turn_id) = turn_id.filter(can_begin) else { return false };
     step.emits.turn = Some(turn_id.clone());
     step.apply(decisions);
     if step.state.cancelled.contains(&turn_id) {
@@ -125,6 +130,10 @@ pub(super) fn reply_to(payload: &Value) -> Option<ReplyTo> {
         session_id: SessionId::parse(id(to, "session_id")?).ok()?,
         operation_id: OperationId::parse(id(to, "operation_id")?).ok()?,
     })
+}
+
+fn spent_to(payload: &Value) -> Option<Box<SpentTo>> {
+    SpentTo::deserialize(payload.get(SPENT_TO)?).ok().map(Box::new)
 }
 
 /// The input as a message of the transcript.

@@ -49,7 +49,7 @@ pub struct TalkState {
     /// Counts questions about budgets.
     #[serde(default)]
     pub asked: u64,
-    /// The turn that started last: the correlation of the next one goes back to it.
+    /// The turn that started last: the next one goes on from it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_turn: Option<TurnId>,
     /// The newest summary of the conversation.
@@ -63,13 +63,17 @@ pub struct Lane {
     /// Its row, as it was written last.
     pub turn: Turn,
     pub stage: Stage,
+    /// The turn of its session that started before it (SPEC C-PRV-11).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parent: Option<TurnId>,
     /// How many agents have called one another up to this turn, if more than up to its session.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub depth: u64,
     /// How many agents had been looped in when its model was asked last.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub joins: u64,
-    /// Replies whose tool calls were carried out: never more than the limit (invariant T1).
+    /// Replies whose tool calls were carried out, or which their provider paused: never more than the limit
+    /// (invariant T1).
     #[serde(default)]
     pub rounds: u32,
     /// Tool calls that have not ended, and those of the last reply that have.
@@ -96,6 +100,9 @@ pub struct Lane {
     /// Who waits for this turn's end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reply_to: Option<ReplyTo>,
+    /// Who is told what it has used when it ends, and had so much left for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub spent_to: Option<Box<SpentTo>>,
     /// What it said last, for whom it replies to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_text: Option<String>,
@@ -163,6 +170,7 @@ pub struct Raised {
 /// An agent that was looped in: it stays in the conversation, and works for its caller.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Joined {
+    /// There is none of this id if others looped the agent in first: its seat takes what is for it.
     pub session_id: SessionId,
     /// What it was asked for.
     pub turn_id: TurnId,
@@ -216,6 +224,25 @@ fn once() -> u32 {
 pub struct ReplyTo {
     pub session_id: SessionId,
     pub operation_id: OperationId,
+}
+
+/// Where it is counted what the turn of an agent that was looped in has used.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SpentTo {
+    pub session_id: SessionId,
+    /// The call that it was looped in by.
+    pub operation_id: OperationId,
+    /// The turn that it adds up to.
+    pub turn_id: TurnId,
+    /// Who is told next if that turn has ended by then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub then: Option<Box<SpentTo>>,
+    /// What the budgets there had left when it was called.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tokens_left: Option<u64>,
+    /// In billionths of the operator's currency.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cost_nanos_left: Option<u64>,
 }
 
 /// Stopped calls that are remembered: of more, the oldest are forgotten.

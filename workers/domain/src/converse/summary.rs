@@ -76,6 +76,8 @@ pub struct Compacted {
     pub made: Option<Summarised>,
     /// Why there is no summary.
     pub failure: Option<String>,
+    /// It was cut short: there is nothing of it but what it has used.
+    pub cut: bool,
     /// Of the model that was asked.
     pub record: Option<ProviderCallRecord>,
 }

@@ -3,10 +3,11 @@
 use std::collections::HashMap;
 
 use schemas::conversation::{LogKind, LogRow};
-use schemas::id::OperationId;
+use schemas::id::{OperationId, TurnId};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::ids;
 use crate::chat::{Message, Part, Role, ToolCall, ToolResult};
 use crate::compact::Entry;
 
@@ -58,6 +59,21 @@ pub(super) fn replies(rows: &[LogRow]) -> Vec<Entry> {
     fold.messages
 }
 
+/// Id of the record that has the `number`th reply of a turn.
+pub fn move_id(turn: &TurnId, number: u64) -> String {
+    ids::record_id_of(turn, ids::MOVE, number)
+}
+
+/// Offset of the last record that the model of a reply was shown; 0 if the reply does not tell.
+pub fn seen(reply: &LogRow) -> u64 {
+    #[derive(Deserialize)]
+    struct Seen {
+        #[serde(default)]
+        seen: u64,
+    }
+    reply.record.body.to::<Seen>().map_or(0, |reply| reply.seen)
+}
+
 /// How much of a turn's records came beside its replies: notes, and results of work in the background.
 pub fn heard(rows: &[LogRow]) -> u32 {
     let beside = rows.iter().filter(|row| matches!(row.record.kind, LogKind::Note | LogKind::AsyncResult));
@@ -98,20 +114,21 @@ impl Fold {
             }
             LogKind::AsyncResult => {
                 if let Ok(late) = body.to::<LateResult>() {
-                    self.beside(row, in_words(&late));
+                    self.beside(row, vec![Part::text(in_words(&late))]);
                 }
             }
             LogKind::Note => {
-                if let Some(text) = body.to_value().get("text").and_then(Value::as_str) {
-                    self.beside(row, format!("[Note] {text}"));
+                let note = body.to_value();
+                if let Some(text) = note.get("text").and_then(Value::as_str) {
+                    self.beside(row, noted(text, parts_in(&note)));
                 }
             }
             _ => {}
         }
     }
 
-    fn beside(&mut self, row: &LogRow, text: String) {
-        self.aside.push((row.offset, row.record.at_ms, Message::text(Role::User, text)));
+    fn beside(&mut self, row: &LogRow, parts: Vec<Part>) {
+        self.aside.push((row.offset, row.record.at_ms, Message::new(Role::User, parts)));
     }
 
     /// Puts down the last reply with one result for each of its calls, in the order of the calls
@@ -139,6 +156,22 @@ impl Fold {
     fn put(&mut self, at_ms: i64, message: Message) {
         self.messages.push(Entry { key: self.number, at_ms, message });
     }
+}
+
+/// What guidance, or the note of it, has beside its text: what a user can say to a model, and nothing else, for
+/// whoever sends guidance is not asked for more.
+pub(super) fn parts_in(told: &Value) -> Vec<Part> {
+    let parts = told.get("content").and_then(Value::as_array).into_iter().flatten();
+    let read = parts.filter_map(|part| Part::deserialize(part).ok());
+    read.filter(|part| matches!(part, Part::Text { signature: None, .. } | Part::Image { .. })).collect()
+}
+
+/// The text of a posted message is that of its parts, which is not told twice.
+fn noted(text: &str, parts: Vec<Part>) -> Vec<Part> {
+    let of_parts: String = parts.iter().filter_map(Part::as_text).collect();
+    let is_told = !parts.is_empty() && of_parts == text;
+    let first = if is_told { "[Note]".to_owned() } else { format!("[Note] {text}") };
+    std::iter::once(Part::text(first)).chain(parts).collect()
 }
 
 fn result_part(call: &ToolCall, reply: &MoveRecord, results: &HashMap<String, ToolResult>) -> Part {

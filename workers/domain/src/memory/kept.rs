@@ -8,7 +8,7 @@ use schemas::id::MemoryId;
 use schemas::memory::{Memory, MemoryOwner, MemoryTier};
 
 use super::filter::Traits;
-use super::search::Scanned;
+use super::search::{Scanned, Words};
 use super::{Embedding, vector};
 
 /// A row in one revision.
@@ -69,8 +69,7 @@ impl Candidate {
                 metadata: &self.metadata,
                 updated_at_ms: self.updated_at_ms,
             },
-            label: None,
-            content: &self.text,
+            words: Words::Text { label: None, content: &self.text },
             embedding: model.zip(vector.as_deref()),
         })
     }

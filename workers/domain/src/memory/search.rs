@@ -6,7 +6,7 @@ use std::cmp::Ordering;
 use schemas::id::MemoryId;
 
 use super::filter::Traits;
-use super::terms::{Collection, Counts, Terms};
+use super::terms::{Bag, Collection, Counts, Terms};
 use super::vector::Probe;
 use super::{MemoryHit, MemoryQuery};
 use schemas::memory::Memory;
@@ -16,11 +16,18 @@ use schemas::memory::Memory;
 pub struct Scanned<'r> {
     pub id: &'r MemoryId,
     pub traits: Traits<'r>,
-    pub label: Option<&'r str>,
-    /// Of content that overflowed, its beginning.
-    pub content: &'r str,
+    pub words: Words<'r>,
     /// The stored vector and its model.
     pub embedding: Option<(&'r str, &'r [u8])>,
+}
+
+/// The words of a row.
+#[derive(Debug, Clone, Copy)]
+pub enum Words<'r> {
+    /// Of content that overflowed, its beginning.
+    Text { label: Option<&'r str>, content: &'r str },
+    /// Counted before.
+    Bag(&'r Bag),
 }
 
 /// A row that passed the filter.
@@ -66,7 +73,10 @@ impl<'q> Search<'q> {
         if !self.query.filter.matches(&row.traits) {
             return;
         }
-        let counts = self.terms.count(row.label.into_iter().chain([row.content]));
+        let counts = match row.words {
+            Words::Text { label, content } => self.terms.count(label.into_iter().chain([content])),
+            Words::Bag(bag) => self.terms.count_in(bag),
+        };
         self.collection.add(&counts);
         let similarity = match (&self.probe, row.embedding) {
             (Some(probe), Some((model, stored))) => probe.similarity(model, stored),

@@ -7,6 +7,7 @@
 use std::collections::HashMap;
 
 use schemas::limits::MEMORY_QUERY_TERMS_MAX;
+use xxhash_rust::xxh3::xxh3_64;
 
 /// How soon more of the same word counts no more, and how much long texts are held back: the usual
 /// values.
@@ -16,6 +17,15 @@ const LENGTH_SHARE: f64 = 0.75;
 /// The different words of a search text.
 #[derive(Debug, Clone, Default)]
 pub struct Terms(HashMap<String, usize>);
+
+/// The words of a text, counted once for all searches. Words are known by their hashes: among those of one
+/// agent's memories no two have the same, for all that can be told.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Bag {
+    /// In the order of the hashes.
+    counts: Box<[(u64, u32)]>,
+    words: u32,
+}
 
 /// How often a text has each word that is looked for, and how long it is.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -50,6 +60,15 @@ impl Terms {
         self.0.is_empty()
     }
 
+    /// The same as [`Terms::count`] of the text.
+    pub fn count_in(&self, bag: &Bag) -> Counts {
+        let mut counts = Counts { found: vec![0; self.len()], words: bag.words };
+        for (word, index) in &self.0 {
+            counts.found[*index] = bag.count(xxh3_64(word.as_bytes()));
+        }
+        counts
+    }
+
     /// Counts the words of a text that comes in parts.
     pub fn count<'t>(&self, parts: impl IntoIterator<Item = &'t str>) -> Counts {
         let mut counts = Counts { found: vec![0; self.len()], words: 0 };
@@ -62,6 +81,29 @@ impl Terms {
             });
         }
         counts
+    }
+}
+
+impl Bag {
+    /// Of a text that comes in parts.
+    pub fn of<'t>(parts: impl IntoIterator<Item = &'t str>) -> Self {
+        let mut hashes = Vec::new();
+        for part in parts {
+            each_word(part, &mut |word: &str| hashes.push(xxh3_64(word.as_bytes())));
+        }
+        hashes.sort_unstable();
+        let words = u32::try_from(hashes.len()).unwrap_or(u32::MAX);
+        let counted = hashes.chunk_by(|a, b| a == b).map(|same| (same[0], u32::try_from(same.len()).unwrap_or(u32::MAX)));
+        Self { counts: counted.collect(), words }
+    }
+
+    /// Memory that it takes besides itself.
+    pub fn bytes(&self) -> usize {
+        size_of_val(&*self.counts)
+    }
+
+    fn count(&self, hash: u64) -> u32 {
+        self.counts.binary_search_by_key(&hash, |(hash, _)| *hash).map_or(0, |at| self.counts[at].1)
     }
 }
 

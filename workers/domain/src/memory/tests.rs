@@ -7,8 +7,8 @@ use schemas::limits::{
     MEMORY_SHOWN_BYTES_MAX,
 };
 
-use super::search::{Ranked, Scanned, Search, hits};
-use super::terms::{Collection, Terms};
+use super::search::{Ranked, Scanned, Search, Words, hits};
+use super::terms::{Bag, Collection, Terms};
 use super::vector::{Probe, from_bytes, to_bytes};
 use super::*;
 
@@ -63,7 +63,7 @@ fn ranked(query: &MemoryQuery, rows: &[Row<'_>]) -> Vec<Ranked> {
             updated_at_ms: 1,
         };
         let embedding = stored.as_deref().map(|bytes| ("m", bytes));
-        search.see(&Scanned { id: &id(name), traits, label: None, content, embedding });
+        search.see(&Scanned { id: &id(name), traits, words: Words::Text { label: None, content }, embedding });
     }
     search.finish()
 }
@@ -98,6 +98,9 @@ fn words_are_found_in_any_case_and_script() {
     assert_eq!(terms.len(), 5, "über, api, keys, 東, 京");
     let counts = terms.count(["the api: KEYS keys", "ÜBER 東"]);
     assert_eq!((counts.found.iter().sum::<u32>(), counts.words), (5, 6));
+    for text in ["the api: KEYS keys", "ÜBER 東", "keys keys api", "", "nothing of it"] {
+        assert_eq!(terms.count_in(&Bag::of([text, "京"])), terms.count([text, "京"]), "{text}");
+    }
     let many: String = (0..200).map(|n| format!("w{n} ")).collect();
     assert_eq!(Terms::of(&many).len(), MEMORY_QUERY_TERMS_MAX);
     assert!(Terms::of(" .,!? ").is_empty());
@@ -155,7 +158,7 @@ fn vectors_of_another_model_are_not_compared() {
     let traits = Traits { tier: MemoryTier::Core, kind: "k", significance: 0.5, metadata: "{}", updated_at_ms: 1 };
     for (name, content) in [("said", "an apple"), ("unsaid", "a pear")] {
         let embedding = Some(("another", &bytes[..]));
-        search.see(&Scanned { id: &id(name), traits, label: None, content, embedding });
+        search.see(&Scanned { id: &id(name), traits, words: Words::Text { label: None, content }, embedding });
     }
     let found = search.finish();
     assert_eq!(names(&found), ["said"]);

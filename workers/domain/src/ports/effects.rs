@@ -10,9 +10,11 @@ pub trait Effects: Send + Sync {
     /// the call. Failures are outcomes: this never panics on what the world answers.
     async fn perform(&self, call: &EffectCall) -> Outcome;
 
-    /// Asks a call under way, by its key, to end early with what it has so far. Calls that cannot go
-    /// on to their end.
-    fn cut(&self, _key: &str) {}
+    /// Asks a call under way, by its key, to end early with what it has so far, once or several times.
+    /// `false`: it goes on to its end; or it has not been polled yet, or has just ended.
+    fn cut(&self, _key: &str) -> bool {
+        false
+    }
 
     /// The model provider in use, for `/health` and the banner of `up`.
     fn provider(&self) -> String;

@@ -62,7 +62,11 @@ pub trait Ledger: Send + Sync {
     ///    `Accepted` with `session_seq` 0. Otherwise → `Refused(session_exists)`, recorded. A new
     ///    session with a conversation takes part in it as a responder; the conversation is opened if
     ///    it is missing. A completed or failed one → `Refused(conversation_closed)`, recorded.
-    /// 3. Others: the target is `session_id`, else the newest session of `agent_id`. Missing →
+    ///    If its `seat` says that the agent may take part there already, and the agent has a seat whose
+    ///    session can be asked (`converse::can_be_asked`; of several, who joined first), no other is
+    ///    registered: as if the session of that seat were the one that exists.
+    /// 3. Others: the target is `session_id`, else the newest session of `agent_id`. If there is no
+    ///    session `session_id`, it is that of the agent's `seat`, found as above. Missing →
     ///    `session_not_found` / `agent_not_found`; other agent → `wrong_agent`; final →
     ///    `session_ended`. `error` refuses all but `resume` and `destroy` with `session_ended`.
     ///    `input` to a moniker that takes none is refused before this call. All recorded.

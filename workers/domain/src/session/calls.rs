@@ -21,7 +21,7 @@ pub fn refused_call(refused: &NewAction, problem: &str) -> Option<NewAction> {
 }
 
 fn action_of(follow_up: FollowUp, namespace: &Namespace, actor: String) -> NewAction {
-    let FollowUp { action_id, kind, session_id, agent_id, payload, session } = follow_up;
+    let FollowUp { action_id, kind, session_id, agent_id, payload, session, seat } = follow_up;
     let body = serde_json::json!({"type": kind, "session_id": session_id, "agent_id": agent_id,
                                   "payload": payload.to_value()});
     NewAction {
@@ -36,6 +36,7 @@ fn action_of(follow_up: FollowUp, namespace: &Namespace, actor: String) -> NewAc
         metadata: Json::of(&serde_json::json!({})),
         body_hash: hash::sha256(&hash::canonical(&body)),
         session: session.map(|spawned| spawned.0),
+        seat,
     }
 }
 

@@ -9,6 +9,7 @@ use schemas::session::{Cause, SessionStatus, StopReason};
 use serde_json::{Value, json};
 
 use super::Session;
+use super::step::guidance_of;
 use crate::action::SESSION_ACTOR;
 use crate::converse::ids;
 use crate::moniker::{Emits, FollowUp};
@@ -29,6 +30,12 @@ impl Session {
     /// cancels the call that was running then.
     pub fn urgent_guidance_after(&self, session_seq: u64) -> bool {
         self.control.iter().any(|action| action.session_seq > session_seq && is_urgent(action))
+    }
+
+    /// Keys of the calls that end before their time for the urgent guidance that waits (`Moniker::cuts`).
+    pub fn cut_short(&self) -> Vec<String> {
+        let urgent = self.control.iter().filter(|action| is_urgent(action));
+        urgent.flat_map(|action| self.moniker.cuts(&self.spec, &self.state, &guidance_of(action))).collect()
     }
 
     /// The oldest guidance that no step has taken.
@@ -106,6 +113,7 @@ impl Session {
             agent_id: None,
             payload: Json::of(&json!({ "reason": reason })),
             session: None,
+            seat: None,
         });
         let follow_ups: Vec<FollowUp> = follow_ups.collect();
         if !follow_ups.is_empty() {

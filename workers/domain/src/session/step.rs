@@ -13,6 +13,7 @@ use schemas::session::{Cause, SessionSpec, SessionStatus, StopReason};
 use serde_json::{Value, json};
 
 use super::Session;
+use crate::converse::Assembly;
 use crate::effect::Outcome;
 use crate::moniker::{Answer, Arrival, ArrivalKind, Decision, Emits, Moniker, StepInput};
 
@@ -29,6 +30,23 @@ pub struct StepStart {
     answer: Option<Answer>,
     /// Known once it is decided.
     turn: Option<TurnId>,
+}
+
+impl StepStart {
+    /// Whether it takes the answer of a call, and so has not looked at what has arrived.
+    pub fn is_answer(&self) -> bool {
+        self.answer.is_some()
+    }
+
+    /// Whether it is given an input.
+    pub fn has_input(&self) -> bool {
+        self.arrival.as_ref().is_some_and(|arrival| arrival.kind == ArrivalKind::Input)
+    }
+
+    /// The context of a turn that it was given.
+    pub fn context(&self) -> Option<&Arc<Assembly>> {
+        self.answer.as_ref()?.outcome.assembly().ok()
+    }
 }
 
 /// Asks the moniker of a session, apart from the session: a decision may be made elsewhere.
@@ -296,7 +314,7 @@ fn oversized(state: &Json, data: Option<&Json>, text: Option<&str>) -> Option<St
     Some(format!("{name} of the step's answer has {size} bytes; at most {max} are allowed"))
 }
 
-fn guidance_of(action: &Action) -> Value {
+pub(super) fn guidance_of(action: &Action) -> Value {
     match action.payload.to_value() {
         Value::Object(mut payload) => payload.remove("guidance").unwrap_or(Value::Null),
         other => other,

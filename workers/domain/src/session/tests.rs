@@ -115,6 +115,7 @@ impl Bench {
             payload: Json::of(&payload),
             metadata: Json::null(),
             accepted_at_ms: 0,
+            opens: None,
         });
         assert_eq!(admission, Admission::Admitted);
     }
@@ -485,4 +486,19 @@ fn a_step_of_a_conversation_names_its_turn() {
     assert_eq!(bench.turn(), Next::Step);
     let turns: Vec<_> = bench.commit().entry.steps.iter().map(|step| step.turn_id.clone()).collect();
     assert_eq!(turns, [TurnId::parse("work-2").ok()]);
+}
+
+#[test]
+fn only_the_first_create_opens_a_session_and_not_for_long() {
+    let mut bench = Bench::new(|_| {});
+    let mut create = bench.session.work.pop().expect("its create");
+    (create.accepted_at_ms, create.session_seq) = (1_000, 1);
+    assert_eq!(opened(&create, 1_001), None, "it says nothing of the session");
+    create.opens = Some(Box::new((*bench.session.spec).clone()));
+    let row = opened(&create, 1_001).expect("a session");
+    assert_eq!((row.key, &row.spec, row.head), (create.key(), &*bench.session.spec, Head::starting(1_000)));
+    assert_eq!(opened(&create, 1_000 + schemas::limits::FRESH_MS), None);
+    assert_eq!(opened(&create, 999), None, "of a time to come nothing is known");
+    assert_eq!(opened(&Action { session_seq: 2, ..create.clone() }, 1_001), None);
+    assert_eq!(opened(&Action { kind: ActionType::Input, ..create }, 1_001), None);
 }

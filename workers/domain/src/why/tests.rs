@@ -59,6 +59,7 @@ fn action(kind: ActionType, accepted_at_ms: i64) -> Action {
         payload: Json::null(),
         metadata: Json::null(),
         accepted_at_ms,
+        opens: None,
     }
 }
 

@@ -9,6 +9,7 @@ use schemas::conversation::{
 };
 
 use super::{Columns, count, id, json, name, opt_id, raw_json};
+use crate::judge::Seat;
 use crate::talking::{Forum, Place};
 
 /// Columns of [`conversation`], of `conversations c`.
@@ -38,6 +39,11 @@ pub(crate) fn forum(row: &impl Columns) -> Result<Forum, Failure> {
         created_at_ms: row.int("created_at_ms")?,
         last_offset: count(row, "last_offset")?,
     })
+}
+
+pub(crate) fn seat(row: &impl Columns) -> Result<Seat, Failure> {
+    let (agent_id, session_id) = (id(row, "agent_id")?, id(row, "session_id")?);
+    Ok(Seat { place: place(row)?, agent_id, session_id, moniker: row.text("moniker")?.to_owned() })
 }
 
 pub(crate) fn conversation(row: &impl Columns) -> Result<Conversation, Failure> {

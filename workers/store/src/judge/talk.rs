@@ -1,12 +1,13 @@
-//! What acceptance means for conversations: whoever is created there takes part, and a result ends
-//! its operation.
+//! What acceptance means for conversations: whoever is created there takes part, whoever is brought in
+//! twice sits there once, and a result ends its operation.
 
 use std::collections::HashMap;
 
+use domain::converse::can_be_asked;
 use domain::talk;
 use schemas::action::NewAction;
 use schemas::conversation::{ConversationStatus, OperationState};
-use schemas::id::{Namespace, OperationId, SessionId, SessionKey};
+use schemas::id::{AgentId, Namespace, OperationId, SessionId, SessionKey};
 use schemas::problem::Code;
 use schemas::session::NewSession;
 
@@ -20,6 +21,29 @@ pub(crate) struct Work {
     pub(crate) state: OperationState,
 }
 
+/// An agent that is looked for, and where it may sit.
+pub(crate) type Guest = (Place, AgentId);
+
+/// Where an agent sits, and the session that speaks for it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Seat {
+    pub(crate) place: Place,
+    pub(crate) agent_id: AgentId,
+    pub(crate) session_id: SessionId,
+    pub(crate) moniker: String,
+}
+
+impl Seat {
+    fn key(&self) -> SessionKey {
+        SessionKey::new(self.place.0.clone(), self.session_id.clone())
+    }
+
+    /// Its session, as it is looked up.
+    pub(crate) fn session(&self) -> (&str, &str) {
+        (self.place.0.as_str(), self.session_id.as_str())
+    }
+}
+
 /// What a batch touches besides actions and sessions, and what it adds there.
 #[derive(Debug, Default)]
 pub(crate) struct Aside {
@@ -27,6 +51,8 @@ pub(crate) struct Aside {
     pub(crate) endings: HashMap<usize, (OperationId, OperationState)>,
     pub(crate) works: HashMap<(Namespace, OperationId), Work>,
     pub(crate) forums: HashMap<Place, Forum>,
+    /// Of the agents that are looked for, in the order they joined.
+    pub(crate) seats: Vec<Seat>,
     pub(crate) additions: Additions<'static>,
 }
 
@@ -34,6 +60,11 @@ pub(crate) struct Aside {
 pub(crate) fn place_of(new: &NewAction) -> Option<Place> {
     let id = new.session.as_ref()?.spec.conversation_id.as_ref()?;
     Some((new.namespace.clone(), id.clone()))
+}
+
+fn guest_of(new: &NewAction) -> Option<Guest> {
+    let place = (new.namespace.clone(), new.seat.clone()?);
+    Some((place, new.agent_id.clone()?))
 }
 
 impl Aside {
@@ -50,7 +81,7 @@ impl Aside {
 
     /// Whether the batch has to do with conversations at all.
     pub(crate) fn is_needed(&self, batch: &[&NewAction]) -> bool {
-        !self.endings.is_empty() || batch.iter().any(|new| place_of(new).is_some())
+        !self.endings.is_empty() || batch.iter().any(|new| new.seat.is_some() || place_of(new).is_some())
     }
 
     /// The operations that the batch names, each once.
@@ -64,10 +95,19 @@ impl Aside {
 
     /// The conversations that the batch names, each once, in the order of their ids.
     pub(crate) fn places(batch: &[&NewAction]) -> Vec<Place> {
-        let mut places: Vec<Place> = batch.iter().filter_map(|new| place_of(new)).collect();
+        let seats = batch.iter().filter_map(|new| guest_of(new)).map(|(place, _)| place);
+        let mut places: Vec<Place> = batch.iter().filter_map(|new| place_of(new)).chain(seats).collect();
         places.sort();
         places.dedup();
         places
+    }
+
+    /// The agents that the batch looks for, each once.
+    pub(crate) fn guests(batch: &[&NewAction]) -> Vec<Guest> {
+        let mut guests: Vec<Guest> = batch.iter().filter_map(|new| guest_of(new)).collect();
+        guests.sort();
+        guests.dedup();
+        guests
     }
 
     fn named(&self, index: usize) -> Option<&(OperationId, OperationState)> {
@@ -137,6 +177,19 @@ impl Book {
         self.aside.additions.ended.push((key.0, key.1, state));
     }
 
+    /// The session at the seat of the agent that an action looks for, if it can be asked there. Whoever has left, or
+    /// has ended, needs another one.
+    pub(super) fn seat(&self, new: &NewAction) -> Option<SessionKey> {
+        let (place, agent) = guest_of(new)?;
+        let here = self.aside.seats.iter().filter(|seat| seat.place == place && seat.agent_id == agent);
+        let mut keys = here.map(|seat| (seat.key(), &seat.moniker));
+        let found = keys.find(|(key, moniker)| {
+            let known = self.sessions.get(key);
+            known.is_some_and(|known| can_be_asked(moniker, known.status))
+        });
+        found.map(|(key, _)| key)
+    }
+
     /// Whether sessions may be created in a conversation.
     pub(super) fn check_forum(&self, new: &NewAction) -> Result<(), Refused> {
         let Some(place) = place_of(new) else { return Ok(()) };
@@ -160,6 +213,9 @@ impl Book {
             forum
         });
         let opened_at_ms = forum.created_at_ms;
+        let (agent_id, session_id) = (session.agent_id.clone(), session.session_id.clone());
+        // For others in this batch who bring in the same agent.
+        aside.seats.push(Seat { place: place.clone(), agent_id, session_id, moniker: session.spec.moniker.clone() });
         let added_by = session.added_by_turn_id.as_ref();
         if let Some(participant) = talk::participant_of(&session.session_id, &session.agent_id, added_by, now_ms) {
             aside.additions.joined.push(Joined { place, opened_at_ms, participant, at_creation: true });

@@ -25,7 +25,7 @@ use super::writer::{Trouble, Unit, Writer, begin, commit};
 pub(super) use crate::accepting::Call;
 use crate::accepting::{Wanted, seen};
 use crate::batch::Running;
-use crate::judge::{Aside, Book, Known};
+use crate::judge::{Aside, Book, Known, Seat};
 #[cfg(test)]
 pub(super) use sql::SQL;
 
@@ -128,12 +128,16 @@ pub(super) async fn look(
     let operations: Vec<(&str, &str)> =
         operations.iter().map(|(namespace, id)| (namespace.as_str(), id.as_str())).collect();
     let waiting = talk::works(connection, &operations).await?;
+    let guests = Aside::guests(batch);
+    let seats = talk::seats(connection, &guests).await?;
     let mut wanted = Wanted::of(batch);
     // Whose results these are is said by their operations.
     wanted.sessions.extend(waiting.iter().map(|((namespace, _), work)| (namespace.as_str(), work.session_id.as_str())));
+    wanted.sessions.extend(seats.iter().map(Seat::session));
     let (mut book, now_ms, has_repeats) = read(&find(&wanted).fetch_all(&mut *connection).await?)?;
     let places = Aside::places(batch);
     aside.forums = talk::lock_forums(connection, &places.iter().collect::<Vec<_>>()).await?;
+    aside.seats = talk::seats_still(connection, &guests, &seats).await?;
     aside.works = talk::lock_works(connection, &operations).await?;
     book.aside = aside;
     // Whoever else brought this very result may have ended its operation while we waited for a lock.

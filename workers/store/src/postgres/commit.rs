@@ -29,7 +29,7 @@ use crate::accepting::{Wanted, refused_calls, under_way};
 use crate::batch::Running;
 pub(super) use crate::committing::Call;
 use crate::committing::{Prepared, prepare};
-use crate::judge::Aside;
+use crate::judge::{Aside, Seat};
 use crate::talking::{Forum, Place, Words};
 use speak::Speech;
 #[cfg(test)]
@@ -173,17 +173,21 @@ impl Batch<'_> {
         let aside = Aside::of(&sent);
         let mut operations = aside.operations(&sent);
         let waiting = talk::works(connection, &operations).await?;
+        let guests = Aside::guests(&sent);
+        let seats = talk::seats(connection, &guests).await?;
         let named = Wanted::of(&sent).sessions;
         let own =
             self.commits.iter().map(|one| (one.commit.key.namespace.as_str(), one.commit.key.session_id.as_str()));
         let theirs = waiting.iter().map(|((namespace, _), work)| (namespace.as_str(), work.session_id.as_str()));
-        let sessions: Vec<(&str, &str)> = own.chain(named).chain(theirs).collect();
+        let seated = seats.iter().map(Seat::session);
+        let sessions: Vec<(&str, &str)> = own.chain(named).chain(theirs).chain(seated).collect();
         sqlx::query(sql::LOCK_SHARDS).bind(shards).execute(&mut *connection).await?;
         lock_sessions(connection, &sessions).await?;
         let words = Words::of(&self.commits.iter().map(|one| &one.commit).collect::<Vec<_>>());
         let places = Aside::places(&sent);
         let places: Vec<&Place> = places.iter().chain(words.speakers.keys()).collect();
         let forums = talk::lock_forums(connection, &places).await?;
+        talk::seats_still(connection, &guests, &seats).await?;
         operations.extend(words.operation_ids().map(|(namespace, id)| (namespace.as_str(), id.as_str())));
         talk::lock_works(connection, &operations).await?;
         Ok(forums)

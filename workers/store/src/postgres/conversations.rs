@@ -166,7 +166,11 @@ impl Conversations for PostgresStore {
             .bind(query.session_id.as_ref().map(|id| id.as_str()))
             .bind(query.status.map(|status| status.as_str()))
             .bind(query.limit as i64);
-        self.0.by_key.fetch_all(statement).await?.iter().map(turn).collect()
+        let rows = match query.conversation_id {
+            Some(_) => self.0.by_key.fetch_all(statement).await?,
+            None => self.0.pool.fetch_all(statement).await?,
+        };
+        rows.iter().map(turn).collect()
     }
 }
 
@@ -197,14 +201,12 @@ fn log_statement(query: &LogQuery) -> &'static str {
     statements[usize::from(query.descending)]
 }
 
-/// Likewise.
+/// Likewise; without a conversation it is planned for what is asked.
 fn turns_statement(query: &TurnQuery) -> &'static str {
-    let is_active = query.status == Some(TurnStatus::Active);
-    let statements = match (&query.session_id, &query.conversation_id) {
-        (Some(_), _) => sql::TURNS_OF_SESSION,
-        (None, None) => sql::TURNS,
-        (None, Some(_)) if is_active => sql::TURNS_OPEN,
-        (None, Some(_)) => sql::TURNS_OF_CONVERSATION,
+    let statements = match (&query.conversation_id, query.status) {
+        (None, _) => sql::TURNS,
+        (Some(_), Some(TurnStatus::Active)) => sql::TURNS_OPEN,
+        (Some(_), _) => sql::TURNS_OF_CONVERSATION,
     };
     statements[usize::from(query.descending)]
 }

@@ -16,8 +16,8 @@ use sqlx::PgConnection;
 use super::pool::Statement;
 use super::rows::{clean, get, id, json, key, name};
 use super::writer::Trouble;
-use crate::columns::talk::{forum, place};
-use crate::judge::Work;
+use crate::columns::talk::{forum, place, seat};
+use crate::judge::{Guest, Seat, Work};
 use crate::talking::{Additions, Forum, Joined, Place, Said, Words, announced, announcement};
 #[cfg(test)]
 pub(super) use sql::SQL;
@@ -122,6 +122,28 @@ async fn find_works(
         Ok(((id(row, "namespace")?, id(row, "operation_id")?), work))
     };
     Ok(rows.iter().map(work).collect::<Result<_, Failure>>()?)
+}
+
+/// Where these agents sit.
+pub(super) async fn seats(connection: &mut PgConnection, guests: &[Guest]) -> Result<Vec<Seat>, Trouble> {
+    if guests.is_empty() {
+        return Ok(Vec::new());
+    }
+    let wanted = pairs(sql::FIND_SEATS, guests.iter().map(|((namespace, id), _)| (namespace.as_str(), id.as_str())));
+    let agents: Vec<&str> = guests.iter().map(|(_, agent)| agent.as_str()).collect();
+    let rows = wanted.bind(agents).fetch_all(connection).await?;
+    Ok(rows.iter().map(seat).collect::<Result<_, Failure>>()?)
+}
+
+/// The same once their conversations are locked. `known` were found before; whoever sat down after that has a session
+/// that is not locked, and sessions are locked before conversations.
+pub(super) async fn seats_still(
+    connection: &mut PgConnection,
+    guests: &[Guest],
+    known: &[Seat],
+) -> Result<Vec<Seat>, Trouble> {
+    let now = seats(connection, guests).await?;
+    if now.iter().all(|seat| known.contains(seat)) { Ok(now) } else { Err(Trouble::Moved) }
 }
 
 /// Writes additions in their order; parts without rows cost nothing.

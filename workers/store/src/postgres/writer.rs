@@ -41,6 +41,8 @@ pub(super) enum Trouble {
     Committing(sqlx::Error),
     /// Not the database's fault.
     Own(Failure),
+    /// What had to be known before the locks is not so any more.
+    Moved,
 }
 
 impl From<sqlx::Error> for Trouble {
@@ -59,13 +61,13 @@ impl Trouble {
     fn error(&self) -> Option<&sqlx::Error> {
         match self {
             Self::Before(error) | Self::Committing(error) => Some(error),
-            Self::Own(_) => None,
+            Self::Own(_) | Self::Moved => None,
         }
     }
 
     /// Nothing happened, and the next try may do better.
     fn is_worth_another_try(&self) -> bool {
-        self.error().is_some_and(|error| is_collision(error) || is_duplicate(error))
+        matches!(self, Self::Moved) || self.error().is_some_and(|error| is_collision(error) || is_duplicate(error))
     }
 
     fn into_failure(self) -> Failure {
@@ -73,6 +75,7 @@ impl Trouble {
             Self::Before(error) => failure(error),
             Self::Committing(error) => commit_failure(error),
             Self::Own(failure) => failure,
+            Self::Moved => Failure::unavailable("a transaction met others again and again"),
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 use domain::failure::Failure;
-use domain::memory::search::{Scanned, Search, hits};
+use domain::memory::search::{Scanned, Search, Words, hits};
 use domain::memory::{MemoryFilter, MemoryHits, MemoryQuery, Traits};
 use domain::ports::{MemoryListQuery, MemoryPage};
 use schemas::id::MemoryId;
@@ -93,8 +93,8 @@ fn see(search: &mut Search<'_>, row: &impl Columns) -> Result<(), Failure> {
         (Some(model), Some(vector)) => Some((model, vector)),
         _ => None,
     };
-    let (traits, label, content) = (traits(row)?, row.opt_text("label")?, row.text("content")?);
-    search.see(&Scanned { id: &memory_id, traits, label, content, embedding });
+    let words = Words::Text { label: row.opt_text("label")?, content: row.text("content")? };
+    search.see(&Scanned { id: &memory_id, traits: traits(row)?, words, embedding });
     Ok(())
 }
 

@@ -2,7 +2,8 @@
 
 use domain::failure::Failure;
 use domain::memory::Traits;
-use domain::memory::search::Scanned;
+use domain::memory::search::{Scanned, Words};
+use domain::memory::terms::Bag;
 use schemas::id::MemoryId;
 use schemas::memory::MemoryTier;
 
@@ -15,8 +16,8 @@ pub(crate) struct SeenRow {
     updated_at_ms: i64,
     kind: Box<str>,
     metadata: Box<str>,
-    label: Option<Box<str>>,
-    content: Box<str>,
+    /// Of its label and its content.
+    words: Bag,
     /// The vector and its model.
     embedding: Option<(Box<str>, Box<[u8]>)>,
 }
@@ -38,25 +39,23 @@ impl SeenRow {
             updated_at_ms,
             kind: kind.into(),
             metadata: metadata.into(),
-            label: row.opt_text("label")?.map(Into::into),
-            content: row.text("content")?.into(),
+            words: Bag::of(row.opt_text("label")?.into_iter().chain([row.text("content")?])),
             embedding,
         })
     }
 
     /// Shows it to a search.
     pub(crate) fn shown(&self, id: &MemoryId, see: impl FnOnce(&Scanned<'_>)) {
-        let Self { tier, significance, updated_at_ms, kind, metadata, label, content, embedding } = self;
+        let Self { tier, significance, updated_at_ms, kind, metadata, words, embedding } = self;
         let (tier, significance, updated_at_ms) = (*tier, *significance, *updated_at_ms);
         let traits = Traits { tier, kind, significance, metadata, updated_at_ms };
         let embedding = embedding.as_ref().map(|(model, vector)| (&**model, &**vector));
-        see(&Scanned { id, traits, label: label.as_deref(), content, embedding });
+        see(&Scanned { id, traits, words: Words::Bag(words), embedding });
     }
 
     /// About as much memory as it takes.
     pub(crate) fn bytes(&self) -> usize {
         let vector = self.embedding.as_ref().map_or(0, |(model, vector)| model.len() + vector.len());
-        let label = self.label.as_ref().map_or(0, |label| label.len());
-        2 * size_of::<Self>() + self.kind.len() + self.metadata.len() + label + self.content.len() + vector
+        2 * size_of::<Self>() + self.kind.len() + self.metadata.len() + self.words.bytes() + vector
     }
 }

@@ -24,7 +24,7 @@ use super::writer::{Statement, Writer};
 pub(super) use crate::accepting::Call;
 use crate::accepting::{NewRow, Wanted, seen};
 use crate::batch::Running;
-use crate::judge::{Aside, Book, Known};
+use crate::judge::{Aside, Book, Known, Seat};
 
 #[cfg(test)]
 pub(super) use sql::SQL;
@@ -100,10 +100,12 @@ pub(super) async fn look(
     aside.works = works;
     let places = Aside::places(batch);
     aside.forums = talk::forums(connection, &places.iter().collect::<Vec<_>>()).await?;
+    aside.seats = talk::seats(connection, &Aside::guests(batch)).await?;
     let mut wanted = Wanted::of(batch);
     // Whose results these are is said by their operations.
     let waiting = aside.works.iter().map(|((namespace, _), work)| (namespace.as_str(), work.session_id.as_str()));
     wanted.sessions.extend(waiting);
+    wanted.sessions.extend(aside.seats.iter().map(Seat::session));
     let rows = find(sql::FIND, wanted).fetch_all(&mut *connection).await.map_err(failure)?;
     Ok(Book { aside, ..read(&rows)? })
 }

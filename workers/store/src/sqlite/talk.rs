@@ -17,8 +17,8 @@ use super::failure::failure;
 use super::pack::Pack;
 use super::rows::{get, id, json, key, name};
 use super::writer::Statement;
-use crate::columns::talk::{forum, place};
-use crate::judge::Work;
+use crate::columns::talk::{forum, place, seat};
+use crate::judge::{Guest, Seat, Work};
 use crate::talking::{Additions, Forum, Joined, Place, Words, announced, announcement};
 #[cfg(test)]
 pub(super) use sql::SQL;
@@ -136,6 +136,21 @@ pub(super) async fn works(
         Ok(((id(row, "namespace")?, id(row, "operation_id")?), work))
     };
     rows.iter().map(work).collect()
+}
+
+/// Where these agents sit.
+pub(super) async fn seats(connection: &mut SqliteConnection, guests: &[Guest]) -> Result<Vec<Seat>, Failure> {
+    if guests.is_empty() {
+        return Ok(Vec::new());
+    }
+    let mut pack = Pack::default();
+    for ((namespace, conversation), agent) in guests {
+        pack.row(|row| {
+            row.id(namespace.as_str()).id(conversation.as_str()).id(agent.as_str());
+        });
+    }
+    let rows = find(connection, sqlx::query(sql::FIND_SEATS).bind(pack.into_json())).await?;
+    rows.iter().map(seat).collect()
 }
 
 /// Writes additions in their order; parts without rows cost nothing.

@@ -20,8 +20,6 @@ pub(super) struct Calls {
     running: JoinSet<Outcome>,
     keys: HashMap<Id, (String, AbortHandle)>,
     answers: VecDeque<Answer>,
-    /// All that run were asked to end early.
-    is_cut: bool,
 }
 
 impl Calls {
@@ -65,9 +63,11 @@ impl Calls {
         if let Some((key, _)) = self.keys.remove(&id) {
             self.answers.push_back(Answer { key, outcome });
         }
-        if self.keys.is_empty() {
-            self.is_cut = false;
-        }
+    }
+
+    /// Those of these calls that are under way.
+    pub fn under_way<'c>(&'c self, keys: &'c [String]) -> impl Iterator<Item = &'c String> {
+        self.keys.values().map(|(key, _)| key).filter(move |key| keys.contains(key))
     }
 
     /// Drops what is no longer wanted; returns what is to be started.
@@ -116,7 +116,8 @@ impl Live {
 
     fn start_call(&mut self, call: Call) {
         let effects = self.context.shared.deps.effects.clone();
-        let Call { key, effect } = call;
+        let Call { key, mut effect } = call;
+        self.contexts.hand_to(&mut effect);
         let kind = effect.kind();
         let session = self.session.key.clone();
         let made = EffectCall { key: self.call_key(&key), session, epoch: self.context.lease.epoch, effect };
@@ -133,15 +134,11 @@ impl Live {
         self.calls.keys.insert(handle.id(), (key, handle));
     }
 
-    /// Asks all calls under way to end early with what they have: urgent guidance waits for them.
-    pub(super) fn cut_calls(&mut self) {
-        if std::mem::replace(&mut self.calls.is_cut, true) {
-            return;
-        }
-        let keys: Vec<String> = self.calls.keys.values().map(|(key, _)| self.call_key(key)).collect();
-        for key in keys {
-            self.context.shared.deps.effects.cut(&key);
-        }
+    /// Asks those of these calls that are under way to end early with what they have; `false`: not all of them can
+    /// be reached now.
+    pub(super) fn cut_calls(&self, keys: &[String]) -> bool {
+        let effects = &self.context.shared.deps.effects;
+        self.calls.under_way(keys).filter(|key| !effects.cut(&self.call_key(key))).count() == 0
     }
 
     fn call_key(&self, key: &str) -> String {

@@ -16,6 +16,7 @@ use schemas::telemetry::metric;
 use tokio::time::Instant;
 
 use super::{Exit, Flow, Live, ShardContext, load};
+use crate::outgoing;
 
 /// Steps that follow each other within this time may share a commit.
 const TOGETHER: Duration = Duration::from_millis(5);
@@ -132,6 +133,7 @@ async fn commit_durably(context: Arc<ShardContext>, commit: Commit) -> Flow {
                     host::stall::clear();
                     count_done(&commit);
                     note_applied(&context, begun, &commit);
+                    outgoing::note_accepted(begun, &context.shared.config.worker, &follow_ups);
                     let_out(&context, &commit, &follow_ups).await;
                     return Ok(());
                 }
@@ -219,9 +221,7 @@ async fn let_out(context: &ShardContext, commit: &Commit, follow_ups: &[schemas:
         let key = ConversationKey { namespace: commit.key.namespace.clone(), conversation_id };
         deps.live.tell(&key, News::Logged);
     }
-    if !follow_ups.is_empty()
-        && let Err(failure) = deps.queue.publish(follow_ups).await
-    {
-        tracing::debug!(%failure, "follow-ups are not queued; their owners find them in the ledger");
+    if !follow_ups.is_empty() {
+        outgoing::publish(deps.queue.as_ref(), follow_ups).await;
     }
 }

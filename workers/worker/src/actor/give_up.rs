@@ -6,6 +6,7 @@ use domain::failure::Failure;
 
 use super::calls::Calls;
 use super::commit::InFlight;
+use super::contexts::Contexts;
 use super::{Exit, Flow, Live, Mail, load};
 
 /// Wait before another try when not even that can be stored.
@@ -39,8 +40,9 @@ impl Live {
 
     /// Whether there was anything to store: a session that is paused or at rest cannot fail.
     async fn try_end(&mut self, failure: Failure) -> Flow<bool> {
-        let (session, _) = load::load(&self.context, &self.session.key).await?;
+        let (session, _) = load::load(&self.context, &self.session.key, None).await?;
         (self.session, self.in_flight, self.calls) = (session, InFlight::new(), Calls::default());
+        self.contexts = Contexts::default();
         // Who creates, resumes or ends a session is heard; a step is not tried.
         self.admit(Mail::Nudge);
         self.read_ledger().await;

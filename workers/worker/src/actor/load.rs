@@ -6,19 +6,26 @@ use std::time::Duration;
 use domain::effect::EffectState;
 use domain::failure::Failure;
 use domain::moniker;
-use domain::session::Session;
+use domain::session::{self, Session};
 use schemas::action::Lane;
 use schemas::id::SessionKey;
 use schemas::json::Json;
 use schemas::session::{SessionRow, SessionStatus};
 
-use super::{Exit, ShardContext};
+use super::{Exit, Mail, ShardContext};
 
 /// Attempts to find the state that belongs to the row, before a person must look.
 const STATE_ATTEMPTS_MAX: u32 = 50;
 
 /// The session, and what of its effects is in doubt.
-pub(super) async fn load(context: &ShardContext, key: &SessionKey) -> Result<(Session, Option<String>), Exit> {
+pub(super) async fn load(
+    context: &ShardContext,
+    key: &SessionKey,
+    first: Option<&Mail>,
+) -> Result<(Session, Option<String>), Exit> {
+    if let Some(session) = opened(context, first) {
+        return Ok((session, None));
+    }
     // An outage, however long, is not among the attempts to find what must be there.
     let (mut attempt, mut refusals) = (0, 0);
     loop {
@@ -45,6 +52,14 @@ pub(super) async fn load(context: &ShardContext, key: &SessionKey) -> Result<(Se
             }
         }
     }
+}
+
+/// The session of a create that comes straight from its acceptance, without a read.
+fn opened(context: &ShardContext, first: Option<&Mail>) -> Option<Session> {
+    let Some(Mail::Action(action)) = first else { return None };
+    let row = session::opened(action, context.now_ms())?;
+    let moniker = moniker::find(&row.spec.moniker)?;
+    Some(Session::resume(row, Json::null(), moniker))
 }
 
 /// One attempt. `None`: there is no such session here.

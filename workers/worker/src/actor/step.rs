@@ -5,14 +5,17 @@ use std::time::Duration;
 
 use domain::effect::{Effect, EffectCall, EffectClass, EffectFailure, EffectRow, EffectState, Outcome, effect_key};
 use domain::moniker::{Decision, EFFECTS_PER_STEP_MAX};
-use domain::session::StepStart;
+use domain::session::{StepStart, StepTaken};
 use schemas::limits::{DESTROY_GRACE_MS, EFFECT_MS_MAX};
 use schemas::problem::Code;
 use schemas::session::SessionStatus;
 use schemas::telemetry::metric;
 use tokio::time::Instant;
 
-use super::{Exit, Flow, Live, ShardContext};
+use super::{Exit, Flow, Live, ShardContext, contexts};
+
+/// After this time a call that could not be reached is asked again to end early: it had just begun, or ended.
+const CUT_AGAIN_MS: i64 = 20;
 
 /// How an effect ended for the step that asked for it.
 enum Performed {
@@ -57,19 +60,19 @@ impl Live {
     async fn begin(&mut self) -> Flow<Option<StepStart>> {
         let now = self.context.now_ms();
         let has_guidance = self.session.next_guidance().is_some();
-        let must_cut = has_guidance && self.session.urgent_guidance_after(0) && self.calls.is_open();
-        if must_cut {
-            // What is cut short is recorded before the guidance is: it was said before.
-            self.cut_calls();
-        }
-        if (must_cut || !has_guidance)
+        let is_urgent = has_guidance && self.calls.is_open() && self.session.urgent_guidance_after(0);
+        // What is cut short is recorded before the guidance is: it was said before.
+        let cut = if is_urgent { self.session.cut_short() } else { Vec::new() };
+        let all_told = self.cut_calls(&cut);
+        if (is_urgent || !has_guidance)
             && let Some(answer) = self.calls.take()
         {
             return Ok(Some(self.session.begin_answer_step(answer, now)));
         }
-        let waits_for_calls = must_cut || self.session.pause_asked();
-        if waits_for_calls && self.calls.is_running() {
-            self.wait(None).await?;
+        let waits_for_cut = self.calls.under_way(&cut).next().is_some();
+        if waits_for_cut || (self.session.pause_asked() && self.calls.is_running()) {
+            let again_ms = (waits_for_cut && !all_told).then(|| now.saturating_add(CUT_AGAIN_MS));
+            self.wait(again_ms).await?;
             return Ok(None);
         }
         if !has_guidance {
@@ -107,15 +110,9 @@ impl Live {
                     self.fail(start, Code::StepFailed, message)?;
                     return Ok(());
                 }
-                Decision::AwaitInput => {
+                waits @ (Decision::AwaitInput | Decision::AwaitOperation) => {
                     self.note_effects(answered);
-                    self.session.await_input(start, self.context.now_ms());
-                    return self.wait_for_news().await;
-                }
-                Decision::AwaitOperation => {
-                    self.note_effects(answered);
-                    self.session.await_operation(start, self.context.now_ms());
-                    return self.wait_for_news().await;
+                    return self.wait_for_news(start, waits == Decision::AwaitOperation).await;
                 }
                 Decision::Refuse { code, message } => {
                     self.note_effects(answered);
@@ -133,7 +130,10 @@ impl Live {
                     let now = self.context.now_ms();
                     metrics::histogram!(metric::STEP_SECONDS).record((now - start.started_ms).max(0) as f64 / 1_000.0);
                     self.note_effects(answered);
-                    self.session.finish_emitting(start, out, took_arrival, *emits, now);
+                    let change = contexts::Change::of(&start, &emits);
+                    if self.session.finish_emitting(start, out, took_arrival, *emits, now) == StepTaken::Ok {
+                        self.contexts.take(change);
+                    }
                     return Ok(());
                 }
                 Decision::Finish { out, took_arrival } => {
@@ -150,7 +150,18 @@ impl Live {
     }
 
     /// A session whose calls are under way is due all the time, and waits for them.
-    async fn wait_for_news(&mut self) -> Flow {
+    async fn wait_for_news(&mut self, start: StepStart, of_operation: bool) -> Flow {
+        if start.is_answer() {
+            // Nobody waits for it any more, and what else there is to do was not looked at.
+            self.session.abandon_step(start);
+            return Ok(());
+        }
+        let now = self.context.now_ms();
+        if of_operation {
+            self.session.await_operation(start, now);
+        } else {
+            self.session.await_input(start, now);
+        }
         let until = self.session.head().wake_at_ms.filter(|_| !self.calls.is_open());
         self.wait(until).await
     }

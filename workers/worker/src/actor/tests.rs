@@ -1,7 +1,10 @@
 //! One session must not hold up another, on a runtime of one thread.
 
+mod cuts;
+mod fresh;
 mod leaving;
 mod refused;
+mod shardless;
 mod stale;
 
 use std::fmt::Write;
@@ -63,6 +66,11 @@ fn prose(sentences: usize) -> String {
 }
 
 async fn accept(store: &MemStore, session: &str, payload: Value) {
+    let verdict = verdict(store, session, payload).await;
+    assert!(matches!(verdict, Verdict::Accepted(_)), "{verdict:?}");
+}
+
+async fn verdict(store: &MemStore, session: &str, payload: Value) -> Verdict {
     let body = json!({"type": "create", "session_id": session, "payload": payload});
     let context = ParseContext {
         namespace: Namespace::default_ns(),
@@ -72,9 +80,9 @@ async fn accept(store: &MemStore, session: &str, payload: Value) {
         agent_id: agent_id(session),
         idempotency_key: None,
     };
-    let verdicts =
+    let mut verdicts =
         store.accept(vec![parse(&body, context).expect("a whole action")]).await.expect("the ledger takes it");
-    assert!(matches!(verdicts[..], [Verdict::Accepted(_)]), "{verdicts:?}");
+    verdicts.remove(0)
 }
 
 fn deps(store: &MemStore, effects: Arc<dyn Effects>, clock: &SimClock) -> RunnerDeps {

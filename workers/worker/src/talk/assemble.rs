@@ -12,6 +12,7 @@ use serde::Deserialize;
 
 use super::history::history;
 use super::hooks::{self, TurnPlace};
+use super::memory::Recalled;
 use super::persona::{self, Resolved};
 use super::{TalkDeps, attempts, failed, memory, stored};
 
@@ -40,6 +41,7 @@ pub(super) struct Start {
     pub summary: Option<String>,
     /// The message that started the turn.
     pub input: Message,
+    pub recalled: Recalled,
     pub pending: Vec<PendingView>,
 }
 
@@ -57,27 +59,27 @@ pub(super) async fn assemble(
 
 async fn assembled(turn: TurnPlace<'_>, settings: &Json, pending: &[PendingView]) -> Result<Assembly, Outcome> {
     let asked: Asked = settings.to().map_err(|error| failed(Code::Internal, error.to_string()))?;
-    let (resolved, input) = tokio::try_join!(
+    // What is remembered hangs on the input alone, so nobody waits for one before the other.
+    let (resolved, (input, recalled)) = tokio::try_join!(
         persona::resolve(turn.deps, turn.namespace, &turn.talk.agent, &asked.settings),
-        input(turn.deps, turn.namespace, turn.talk, &asked.input_message_id),
+        remembered(turn, &asked.input_message_id),
     )?;
     let workflow = resolved.persona.context_assembly_workflow_id.clone();
     let hooks = hooks::of(workflow.as_ref(), "context_assembly_workflow_id")?;
     let Asked { notes, summary, .. } = asked;
-    let start = Start { resolved, notes, summary, input, pending: pending.to_vec() };
+    let start = Start { resolved, notes, summary, input, recalled, pending: pending.to_vec() };
     attempts::assemble(hooks, turn, start).await
 }
 
 /// All that the built-in strategy makes a context of.
 pub(super) async fn gather(turn: TurnPlace<'_>, start: Start) -> Result<Gathered, Outcome> {
     let TurnPlace { deps, namespace, talk } = turn;
-    let Start { resolved, notes, summary, input, pending } = start;
+    let Start { resolved, notes, summary, input, recalled: Recalled { blocks, found }, pending } = start;
     let recent_limit = usize::try_from(resolved.persona.recent_turns_limit).unwrap_or(usize::MAX);
-    let (turns, active, history, (blocks, found)) = tokio::try_join!(
+    let (turns, active, history) = tokio::try_join!(
         turns(deps, namespace, talk, None, recent_limit.saturating_add(1)),
         turns_in_work(deps, namespace, talk),
         history(deps, namespace, talk, recent_limit, summary.as_deref()),
-        memory::recalled(deps, namespace, talk, &input),
     )?;
     Ok(Gathered {
         turn: talk.turn.clone(),
@@ -137,6 +139,14 @@ async fn turns_in_work(deps: &TalkDeps, namespace: &Namespace, talk: &TalkCall) 
     let mut active = turns(deps, namespace, talk, Some(TurnStatus::Active), ACTIVE_MAX).await?;
     active.retain(|turn| turn.turn_id != talk.turn && turn.agent_id == talk.agent);
     Ok(active)
+}
+
+/// The message that started the turn, and what is remembered of its kind.
+async fn remembered(turn: TurnPlace<'_>, id: &MessageId) -> Result<(Message, Recalled), Outcome> {
+    let TurnPlace { deps, namespace, talk } = turn;
+    let input = input(deps, namespace, talk, id).await?;
+    let recalled = memory::recalled(deps, namespace, talk, &input).await?;
+    Ok((input, recalled))
 }
 
 /// The message that started the turn, however old it is: much may be said while a turn is queued.

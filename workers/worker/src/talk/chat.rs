@@ -1,30 +1,25 @@
 //! One reply of a model: the turn's context as the log has it, streamed to whoever listens.
 
+use std::sync::Arc;
+
 use domain::chat::{CallContext, ChatCall, RequestClass};
 use domain::context::estimate_request;
 use domain::converse::{self, Assembly, Checks, Next, Reply, Seat, Shown, Summary, message_id};
-use domain::effect::{Outcome, TalkCall};
+use domain::effect::{AtHand, Outcome, TalkCall};
 use domain::ports::{ConversationKey, LogQuery};
 use domain::spending::Spent;
 use domain::tool::{self, ResolvedTool};
 use futures::FutureExt;
-use schemas::conversation::{LogKind, LogRow};
+use schemas::conversation::LogKind;
 use schemas::definition::NamespaceBudget;
 use schemas::id::{Epoch, Namespace, SessionId, SessionKey};
-use schemas::limits::MODEL_REQUEST_BYTES_MAX;
 use schemas::problem::Code;
 use serde_json::json;
 use tokio::sync::Notify;
 
-use super::stream::Streaming;
+use super::moves::{BOUNDS, TurnLog, of_turn, turn_log};
+use super::stream::{Numbers, Streaming};
 use super::{TalkDeps, failed, stored};
-
-/// Records of one turn that its model is shown.
-const ROWS_MAX: usize = 10_000;
-const KINDS: [LogKind; 6] =
-    [LogKind::Assembly, LogKind::Move, LogKind::ToolResult, LogKind::AsyncResult, LogKind::Note, LogKind::Summary];
-/// Those without the context itself.
-const SINCE: [LogKind; 5] = [LogKind::Move, LogKind::ToolResult, LogKind::AsyncResult, LogKind::Note, LogKind::Summary];
 
 /// What is asked for.
 pub(super) struct Asked<'a> {
@@ -41,6 +36,8 @@ pub(super) struct Asked<'a> {
     pub checks: &'a Checks,
     /// Of whoever asks.
     pub epoch: Epoch,
+    /// Of the attempts that it has told of.
+    pub numbers: &'a Numbers,
 }
 
 pub(super) async fn chat(
@@ -61,42 +58,32 @@ async fn reply(
     cut: &Notify,
 ) -> Result<Reply, Outcome> {
     let number = asked.number;
-    let ((assembly, rows), newest, spent) = tokio::try_join!(
+    let ((assembly, log), newest, spent) = tokio::try_join!(
         context(deps, namespace, talk, asked.assembly),
         newest_summary(deps, namespace, talk, asked.summary),
         spent(deps, namespace),
     )?;
-    let shown = Shown::of(&assembly, newest.as_ref(), &rows);
+    let shown = Shown::of(&assembly, newest.as_ref(), &log);
+    let mut reply = Reply { failure: shown.problem(), ..nothing(&assembly, &log) };
+    if reply.failure.is_some() {
+        return Ok(reply);
+    }
     let request = shown.request(asked.without_tools);
     let tokens = estimate_request(&request);
     let is_long = asked.may_compact && is_over_context(&assembly, &shown, tokens, talk);
     // A request that is made shorter first is not the next one.
     let next = if is_long { Next::default() } else { next(deps, &assembly, tokens) };
-    let over = asked.checks.over(deps.clock.now_ms(), next, spent.as_ref().map(|(budget, spent)| (*budget, spent)));
-    let context = addressed(&assembly, talk, session);
-    let call = ChatCall { id: format!("{}.{number}", talk.turn), target: assembly.target.clone(), request, context };
-    let key = ConversationKey { namespace: namespace.clone(), conversation_id: talk.conversation.clone() };
-    let message = message_id(&talk.turn, number);
-    let sink = Streaming::new(deps.live.as_ref(), key, talk.turn.clone(), message, asked.epoch);
-    let mut reply = Reply {
-        reply: None,
-        failure: None,
-        cut: None,
-        record: None,
-        over,
-        agent_name: assembly.agent_name,
-        tools: assembly.tools,
-        constraints: assembly.constraints,
-        project_ids: assembly.project_ids,
-        seats: Vec::new(),
-        seen: rows.last().map_or(0, |row| row.offset),
-        heard: converse::heard(&rows),
-        messages: Vec::new(),
-        over_budget: is_long.then_some(tokens),
-    };
+    let spent = spent.as_ref().map(|(budget, spent)| (*budget, spent));
+    reply.over = asked.checks.over(deps.clock.now_ms(), next, spent);
+    reply.over_budget = is_long.then_some(tokens);
     if reply.over.is_some() || is_long {
         return Ok(reply);
     }
+    let context = addressed(&assembly, talk, session);
+    let call = ChatCall { id: format!("{}.{number}", talk.turn), target: assembly.target.clone(), request, context };
+    let key = ConversationKey { namespace: namespace.clone(), conversation_id: talk.conversation.clone() };
+    let place = (key, message_id(&talk.turn, number));
+    let sink = Streaming::new(deps.live.as_ref(), place, talk.turn.clone(), (asked.numbers, asked.epoch));
     // Not afterwards: what was paid for is not held up.
     reply.seats = seats(deps, namespace, talk, &reply.tools).await?;
     if cut.notified().now_or_never().is_some() {
@@ -120,6 +107,26 @@ async fn reply(
     Ok(reply)
 }
 
+/// What is there before the model is asked.
+fn nothing(assembly: &Assembly, log: &TurnLog) -> Reply {
+    Reply {
+        reply: None,
+        failure: None,
+        cut: None,
+        record: None,
+        over: None,
+        agent_name: assembly.agent_name.clone(),
+        tools: assembly.tools.clone(),
+        constraints: assembly.constraints.clone(),
+        project_ids: assembly.project_ids.clone(),
+        seats: Vec::new(),
+        seen: log.seen(),
+        heard: log.heard(),
+        messages: Vec::new(),
+        over_budget: None,
+    }
+}
+
 /// Agents that take part already, where the model may ask for them.
 async fn seats(
     deps: &TalkDeps,
@@ -138,7 +145,7 @@ async fn seats(
         }
         let key = SessionKey::new(namespace.clone(), seat.session_id.clone());
         let row = stored(|| deps.sessions.session(&key)).await?;
-        if row.as_ref().is_some_and(converse::can_be_asked) {
+        if row.is_some_and(|row| converse::can_be_asked(&row.spec.moniker, row.head.status)) {
             found.push(seat);
         }
     }
@@ -160,7 +167,7 @@ fn addressed(assembly: &Assembly, talk: &TalkCall, session: &SessionId) -> CallC
         conversation_id: talk.conversation.to_string(),
         turn_id: talk.turn.to_string(),
         agent: assembly.agent_name.clone(),
-        parent_turn_id: assembly.recent_turns.last().map(|turn| turn.turn_id.to_string()),
+        parent_turn_id: talk.parent.as_ref().map(ToString::to_string),
         request_class: Some(RequestClass::Interactive),
         metadata: [("session_id".to_owned(), json!(session))].into_iter().collect(),
     }
@@ -179,21 +186,32 @@ pub(super) async fn context(
     namespace: &Namespace,
     talk: &TalkCall,
     newest: Option<&str>,
-) -> Result<(Assembly, Vec<LogRow>), Outcome> {
-    let Some(id) = newest else {
-        let rows = rows(deps, namespace, talk, &KINDS).await?;
-        let assembly = assembly_of(rows.iter().rfind(|row| row.record.kind == LogKind::Assembly), talk)?;
-        return Ok((assembly, rows));
-    };
-    // Those before it may be large, and many.
-    let made = stored(|| deps.conversations.record(namespace, &talk.conversation, id));
-    let (made, rows) = tokio::try_join!(made, rows(deps, namespace, talk, &SINCE))?;
-    Ok((assembly_of(made.as_ref(), talk)?, rows))
+) -> Result<(Arc<Assembly>, TurnLog), Outcome> {
+    let log = turn_log(deps, namespace, talk, BOUNDS);
+    match &talk.at_hand {
+        Some(AtHand { context, is_all: true }) => Ok((context.clone(), TurnLog::default())),
+        Some(AtHand { context, is_all: false }) => Ok((context.clone(), log.await?)),
+        None => tokio::try_join!(assembly(deps, namespace, talk, newest), log),
+    }
 }
 
-fn assembly_of(row: Option<&LogRow>, talk: &TalkCall) -> Result<Assembly, Outcome> {
+/// The context as the log has it. Those before it may be large, and many.
+async fn assembly(
+    deps: &TalkDeps,
+    namespace: &Namespace,
+    talk: &TalkCall,
+    newest: Option<&str>,
+) -> Result<Arc<Assembly>, Outcome> {
+    let row = match newest {
+        Some(id) => stored(|| deps.conversations.record(namespace, &talk.conversation, id)).await?,
+        None => {
+            let of_turn = of_turn(namespace, talk, &[LogKind::Assembly]);
+            let query = LogQuery { descending: true, limit: 1, ..of_turn };
+            stored(|| deps.conversations.log(&query)).await?.pop()
+        }
+    };
     let missing = || failed(Code::Internal, format!("the context of turn {} is missing or damaged", talk.turn));
-    row.and_then(|row| row.record.body.to::<Assembly>().ok()).ok_or_else(missing)
+    row.and_then(|row| row.record.body.to::<Assembly>().ok()).map(Arc::new).ok_or_else(missing)
 }
 
 /// The newest summary of the conversation.
@@ -207,26 +225,4 @@ pub(super) async fn newest_summary(
     let row = stored(|| deps.conversations.record(namespace, &talk.conversation, id)).await?;
     let missing = || failed(Code::Internal, format!("the summary {id} is missing or damaged"));
     row.and_then(|row| row.record.body.to::<Summary>().ok()).map(Some).ok_or_else(missing)
-}
-
-/// The records of the turn that its context is made of, in the order of the log.
-async fn rows(
-    deps: &TalkDeps,
-    namespace: &Namespace,
-    talk: &TalkCall,
-    kinds: &[LogKind],
-) -> Result<Vec<LogRow>, Outcome> {
-    let query = LogQuery {
-        namespace: namespace.clone(),
-        conversation_id: talk.conversation.clone(),
-        kinds: kinds.to_vec(),
-        turn_id: Some(talk.turn.clone()),
-        after: 0,
-        before: None,
-        since_ms: None,
-        descending: false,
-        limit: ROWS_MAX,
-        bytes: MODEL_REQUEST_BYTES_MAX,
-    };
-    stored(|| deps.conversations.log(&query)).await
 }

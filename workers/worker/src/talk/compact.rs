@@ -1,16 +1,20 @@
 //! One piece of what is old becomes a summary: a model is asked, the batch is archived, and only then is
 //! the step told, which takes the messages out of the context (SPEC A-CMP-05).
 
-use domain::chat::{CallContext, ChatCall, Message, ProviderCallRecord, RequestClass};
+use std::sync::{Mutex, PoisonError};
+
+use domain::chat::{CallContext, ChatCall, ChatDelta, Message, ProviderCallRecord, RequestClass};
 use domain::compact::{Job, Piece};
 use domain::context::estimate_request;
 use domain::converse::{Assembly, Compacted, Shown, Summarised, Summary};
 use domain::effect::{Outcome, TalkCall};
 use domain::memory::{MemoryKey, NewMemory};
+use domain::ports::DeltaSink;
 use domain::recall;
 use schemas::id::{MemoryId, Namespace};
 use schemas::memory::{MemoryChange, MemoryOwner};
 use schemas::problem::Code;
+use tokio::sync::Notify;
 
 use super::chat::{context, newest_summary};
 use super::{TalkDeps, failed, stored};
@@ -31,8 +35,14 @@ pub(super) struct Asked<'a> {
     pub without_model: bool,
 }
 
-pub(super) async fn compact(deps: &TalkDeps, namespace: &Namespace, talk: &TalkCall, asked: Asked<'_>) -> Outcome {
-    piece(deps, namespace, talk, &asked).await.map_or_else(|outcome| outcome, Outcome::from)
+pub(super) async fn compact(
+    deps: &TalkDeps,
+    namespace: &Namespace,
+    talk: &TalkCall,
+    asked: Asked<'_>,
+    cut: &Notify,
+) -> Outcome {
+    piece(deps, namespace, talk, &asked, cut).await.map_or_else(|outcome| outcome, Outcome::from)
 }
 
 async fn piece(
@@ -40,6 +50,7 @@ async fn piece(
     namespace: &Namespace,
     talk: &TalkCall,
     asked: &Asked<'_>,
+    cut: &Notify,
 ) -> Result<Compacted, Outcome> {
     let (assembly, rows) = context(deps, namespace, talk, asked.assembly).await?;
     let newest = newest_summary(deps, namespace, talk, asked.summary).await?;
@@ -59,12 +70,9 @@ async fn piece(
     let summary = if asked.without_model {
         job.extract(piece)
     } else {
-        let (answer, record) = summarise(deps, talk, &assembly, (&job, piece), asked.number).await;
-        compacted.record = Some(record);
-        match answer {
-            Ok(text) => text,
-            Err(message) => return Ok(Compacted { failure: Some(message), ..compacted }),
-        }
+        let call = summary_call(talk, &assembly, (&job, piece), asked.number);
+        let Some(text) = summarise(deps, &call, cut, &mut compacted).await else { return Ok(compacted) };
+        text
     };
     match job.close(piece, &summary) {
         Err(blank) => compacted.failure = Some(blank.to_string()),
@@ -78,14 +86,56 @@ async fn piece(
     Ok(compacted)
 }
 
-/// Asks the agent's model, as work that nobody waits for: what it says is streamed to nobody.
-async fn summarise(
-    deps: &TalkDeps,
-    talk: &TalkCall,
-    assembly: &Assembly,
-    (job, piece): (&Job<'_>, Piece),
-    number: u32,
-) -> (Result<String, String>, ProviderCallRecord) {
+/// Asks the agent's model. `None`: there is no summary, and `compacted` says why.
+async fn summarise(deps: &TalkDeps, call: &ChatCall, cut: &Notify, compacted: &mut Compacted) -> Option<String> {
+    let unheard = Unheard::default();
+    let outcome = tokio::select! {
+        biased;
+        // Looked at first: a call that was cut before it began asks nobody.
+        () = cut.notified() => None,
+        outcome = deps.models.chat(call, Some(&unheard)) => Some(outcome),
+    };
+    // If it was cut, the call is dropped by now.
+    let Some(outcome) = outcome else {
+        (compacted.cut, compacted.record) = (true, unheard.used());
+        return None;
+    };
+    compacted.record = Some(outcome.record);
+    match outcome.result {
+        Ok(reply) => Some(reply.text()),
+        Err(failure) => {
+            compacted.failure = Some(failure.message);
+            None
+        }
+    }
+}
+
+/// Who asks for a summary streams it to nobody, and is told what it has used if it is cut short.
+#[derive(Default)]
+struct Unheard(Mutex<Option<ProviderCallRecord>>);
+
+impl Unheard {
+    fn used(&self) -> Option<ProviderCallRecord> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+}
+
+impl DeltaSink for Unheard {
+    fn delta(&self, _attempt: u32, _index: u64, _delta: ChatDelta) {}
+
+    fn retract(&self, _attempt: u32) {}
+
+    fn wants_pieces(&self) -> bool {
+        false
+    }
+
+    fn dropped(&self, record: ProviderCallRecord) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(record);
+    }
+}
+
+/// As work that nobody waits for.
+fn summary_call(talk: &TalkCall, assembly: &Assembly, (job, piece): (&Job<'_>, Piece), number: u32) -> ChatCall {
     let context = CallContext {
         conversation_id: talk.conversation.to_string(),
         turn_id: talk.turn.to_string(),
@@ -93,14 +143,8 @@ async fn summarise(
         request_class: Some(RequestClass::Background),
         ..CallContext::default()
     };
-    let call = ChatCall {
-        id: format!("{}.compact.{number}", talk.turn),
-        target: assembly.target.clone(),
-        request: job.request(piece),
-        context,
-    };
-    let outcome = deps.models.chat(&call, None).await;
-    (outcome.result.map(|reply| reply.text()).map_err(|failure| failure.message), outcome.record)
+    let request = job.request(piece);
+    ChatCall { id: format!("{}.compact.{number}", talk.turn), target: assembly.target.clone(), request, context }
 }
 
 /// Durable when it returns.

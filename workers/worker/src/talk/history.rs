@@ -4,11 +4,12 @@ use std::time::Duration;
 
 use domain::conversation::kept::{KeptBody, fill, light_calls, without_light};
 use domain::effect::{Outcome, TalkCall};
-use domain::ports::{Conversations, LogQuery};
+use domain::ports::{ConversationKey, Conversations, LogQuery};
 use schemas::conversation::{LogKind, LogRow, Message, SenderType};
 use schemas::id::Namespace;
 use schemas::limits::MODEL_REQUEST_BYTES_MAX;
 
+use super::ends::End;
 use super::{TalkDeps, stored};
 
 /// Records of one conversation that are looked at, newest first.
@@ -28,6 +29,9 @@ const CALLED: [LogKind; 3] = [LogKind::Move, LogKind::ToolResult, LogKind::Async
 const ARCHIVE_MS: u64 = 1_000;
 /// Once replies and results came to so much, only what was said is looked for further back.
 const DONE_BYTES_MAX: usize = MODEL_REQUEST_BYTES_MAX / 2;
+/// Records, and bytes, that may have come since the last turn read the end of the log. Of more it is read anew.
+const SINCE_MAX: usize = 256;
+const SINCE_BYTES_MAX: usize = MODEL_REQUEST_BYTES_MAX / 8;
 /// Summaries by earlier sessions that are looked at.
 const SUMMARIES_MAX: usize = 20;
 
@@ -40,20 +44,22 @@ pub(super) async fn history(
     recent: usize,
     summary: Option<&str>,
 ) -> Result<Vec<LogRow>, Outcome> {
-    let mut window = Window { inputs_left: recent.saturating_add(1), kept: Vec::new(), is_full: false };
-    let mut pages = Pages::new(log_query(namespace, talk, &DONE), recent);
-    while !window.is_full && pages.query.limit > 0 {
-        let page = stored(|| deps.conversations.log_of_sql(&pages.query)).await?;
-        pages.took(&page);
-        page.into_iter().for_each(|row| window.add(row));
-    }
-    let Window { mut kept, is_full, .. } = window;
+    let key = ConversationKey { namespace: namespace.clone(), conversation_id: talk.conversation.clone() };
+    let known = match deps.ends.take(&key, recent) {
+        Some(end) => since(deps, namespace, talk, end).await?,
+        None => None,
+    };
+    let Window { mut kept, is_full, mut has_summaries, .. } = match known {
+        Some(window) => window,
+        None => read(deps, namespace, talk, recent).await?,
+    };
     match summary {
         Some(id) if kept.iter().all(|row| row.record.id != id) => {
             kept.extend(stored(|| deps.conversations.record(namespace, &talk.conversation, id)).await?);
         }
         // One that an earlier session of the agent has made.
-        None if is_full => {
+        None if is_full && !has_summaries => {
+            has_summaries = true;
             let mut query = log_query(namespace, talk, &[LogKind::Summary]);
             query.before = kept.last().map(|row| row.offset);
             query.limit = SUMMARIES_MAX;
@@ -61,9 +67,41 @@ pub(super) async fn history(
         }
         _ => {}
     }
+    if light_calls(&kept).is_none() {
+        deps.ends.put(key, End { rows: kept.clone(), recent, is_full, has_summaries });
+    }
     complete(deps.conversations.as_ref(), log_query(namespace, talk, &CALLED), &mut kept).await;
     kept.reverse();
     Ok(kept)
+}
+
+/// Reads the end of a log, a page at a time.
+async fn read(deps: &TalkDeps, namespace: &Namespace, talk: &TalkCall, recent: usize) -> Result<Window, Outcome> {
+    let mut window = Window::of(recent);
+    let mut pages = Pages::new(log_query(namespace, talk, &DONE), recent);
+    while !window.is_full && pages.query.limit > 0 {
+        let page = stored(|| deps.conversations.log_of_sql(&pages.query)).await?;
+        pages.took(&page);
+        page.into_iter().for_each(|row| window.add(row));
+    }
+    window.has_summaries = !window.is_full;
+    Ok(window)
+}
+
+/// The same of an end that is known up to some record; `None` if too much came since.
+async fn since(deps: &TalkDeps, namespace: &Namespace, talk: &TalkCall, end: End) -> Result<Option<Window>, Outcome> {
+    let query = LogQuery { after: end.upto(), limit: SINCE_MAX, ..log_query(namespace, talk, &DONE) };
+    let news = stored(|| deps.conversations.log_of_sql(&query)).await?;
+    let bytes: usize = news.iter().map(|row| row.record.body.as_str().len()).sum();
+    // A page may end by its bytes as well as by its records.
+    if news.len() == SINCE_MAX || bytes > SINCE_BYTES_MAX {
+        return Ok(None);
+    }
+    let mut window = Window::of(end.recent);
+    news.into_iter().chain(end.rows).for_each(|row| window.add(row));
+    window.is_full |= end.is_full;
+    window.has_summaries = end.has_summaries;
+    Ok(Some(window))
 }
 
 /// Gives calls of tools the bodies that the archive alone has, and leaves out what does not come soon: no turn waits
@@ -127,9 +165,15 @@ struct Window {
     inputs_left: usize,
     kept: Vec<LogRow>,
     is_full: bool,
+    /// It has the summaries before it, too.
+    has_summaries: bool,
 }
 
 impl Window {
+    fn of(recent: usize) -> Self {
+        Self { inputs_left: recent.saturating_add(1), kept: Vec::new(), is_full: false, has_summaries: false }
+    }
+
     fn add(&mut self, row: LogRow) {
         let is_input = is_of_user(&row);
         self.is_full |= is_input && self.inputs_left == 0;
@@ -254,6 +298,36 @@ mod tests {
             let ids: Vec<&str> = rows.iter().map(|row| row.record.id.as_str()).collect();
             assert_eq!((ids, light(&rows), shelf.asked.load(Ordering::Relaxed)), (found, Vec::new(), asked));
         }
+    }
+
+    /// What turns have read of a conversation is what they would read now, however the two are mixed.
+    #[tokio::test(start_paused = true)]
+    async fn what_was_read_before_is_read_on() {
+        let place = Place::new().await;
+        let kept = place.deps(place.ports.conversations.clone());
+        let (namespace, talk) = (Namespace::default_ns(), talk(TalkWork::Extract));
+        for n in 0..40 {
+            let mut log = vec![LogRecord { turn_id: Some(turn_id("t1")), ..record(LogKind::Move, &format!("r{n}")) }];
+            if n % 3 > 0 {
+                log.push(message(&format!("m{n}"), "said"));
+            }
+            if n % 16 == 9 {
+                log.push(record(LogKind::Summary, &format!("s{n}")));
+            }
+            place.say(log).await;
+            let fresh = place.deps(place.ports.conversations.clone());
+            let recent = if n < 30 { 5 } else { 7 };
+            let read = async |deps: &TalkDeps| history(deps, &namespace, &talk, recent, None).await.expect("a read");
+            let (known, anew) = (read(&kept).await, read(&fresh).await);
+            let ids = |rows: &[LogRow]| rows.iter().map(|row| row.record.id.clone()).collect::<Vec<_>>();
+            let mut known = ids(&known);
+            // Summaries that were seen once stay in sight.
+            known.retain(|id| !id.starts_with('s') || ids(&anew).contains(id));
+            assert_eq!(known, ids(&anew), "after {n}");
+        }
+        let key = ConversationKey { namespace, conversation_id: talk.conversation };
+        let last = place.ports.log_of("c1").await.last().expect("records").offset;
+        assert_eq!(kept.ends.take(&key, 7).map(|end| end.upto()), Some(last));
     }
 
     fn row(offset: u64, kind: LogKind, bytes: usize) -> LogRow {

@@ -37,13 +37,21 @@ const SAID_CHARS_MAX: usize = 480;
 /// A turn is worth less than what the agent itself found worth keeping.
 const TURN_SIGNIFICANCE: f64 = 0.2;
 
-/// Core and working memory, and what fits the input.
+/// What an agent remembers for a turn.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(super) struct Recalled {
+    /// Core and working memory.
+    pub blocks: Vec<MemoryBlock>,
+    /// What fits the input, best first.
+    pub found: Vec<String>,
+}
+
 pub(super) async fn recalled(
     deps: &TalkDeps,
     namespace: &Namespace,
     talk: &TalkCall,
     input: &Message,
-) -> Result<(Vec<MemoryBlock>, Vec<String>), Outcome> {
+) -> Result<Recalled, Outcome> {
     let owner = MemoryOwner { namespace: namespace.clone(), agent_id: talk.agent.clone() };
     // One tier at a time: a list of one has an index, and does not pass by all that is archival.
     let (mut kept, working, found) = tokio::try_join!(
@@ -52,7 +60,7 @@ pub(super) async fn recalled(
         found(deps, &owner, talk, input),
     )?;
     kept.extend(working);
-    Ok((blocks::select(&kept), found))
+    Ok(Recalled { blocks: blocks::select(&kept), found })
 }
 
 async fn tier(deps: &TalkDeps, owner: &MemoryOwner, tier: MemoryTier) -> Result<Vec<Memory>, Outcome> {

@@ -1,6 +1,7 @@
 //! Pieces of a reply on their way to those who listen to the conversation.
 
-use std::sync::{Mutex, PoisonError};
+use std::collections::{HashMap, VecDeque};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use domain::chat::{ChatDelta, ProviderCallRecord};
 use domain::conversation::stream;
@@ -9,57 +10,117 @@ use schemas::id::{Epoch, MessageId, TurnId};
 
 /// Text that is kept of a reply in case it is cut short, bytes.
 const SAID_BYTES_MAX: usize = schemas::limits::TEXT_BYTES_MAX;
+/// Replies whose numbers are remembered. Of more, the oldest are forgotten: if one of those is asked for again, its
+/// listeners may see nothing of it before it is committed.
+const REMEMBERED: usize = 4_096;
+
+/// The message of a conversation that a reply becomes.
+type Place = (ConversationKey, MessageId);
+
+/// The numbers of the last attempts that this process has told of. One reply may be asked for several times, and
+/// listeners pass over an attempt whose number they know: so each has a higher one than those before, whatever
+/// became of their calls.
+#[derive(Default)]
+pub(super) struct Numbers(Mutex<Last>);
+
+#[derive(Default)]
+struct Last {
+    numbers: HashMap<Place, u32>,
+    /// Oldest first.
+    order: VecDeque<Place>,
+}
+
+impl Numbers {
+    /// Of an attempt that begins to speak.
+    fn next(&self, place: &Place, epoch: Epoch) -> u32 {
+        let mut last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let Last { numbers, order } = &mut *last;
+        let number = stream::attempt_after(epoch, numbers.get(place).copied());
+        if numbers.insert(place.clone(), number).is_none() {
+            order.push_back(place.clone());
+        }
+        if order.len() > REMEMBERED
+            && let Some(oldest) = order.pop_front()
+        {
+            numbers.remove(&oldest);
+        }
+        number
+    }
+}
 
 pub(super) struct Streaming<'l> {
     live: &'l dyn Live,
-    key: ConversationKey,
+    place: Place,
     turn_id: TurnId,
-    message_id: MessageId,
+    numbers: &'l Numbers,
     /// Of whoever asks: owners before may have told pieces of the same message.
     epoch: Epoch,
-    /// The attempt that is under way, and what it has said.
-    said: Mutex<(u32, String)>,
+    said: Mutex<Said>,
     /// Of the call, if it was dropped.
     used: Mutex<Option<ProviderCallRecord>>,
 }
 
+/// The attempt that has spoken last.
+#[derive(Default)]
+struct Said {
+    /// As the call counts it, from 1.
+    attempt: u32,
+    /// As listeners know it.
+    number: u32,
+    text: String,
+}
+
 impl<'l> Streaming<'l> {
-    pub fn new(live: &'l dyn Live, key: ConversationKey, turn_id: TurnId, message_id: MessageId, epoch: Epoch) -> Self {
-        let (said, used) = (Mutex::new((0, String::new())), Mutex::default());
-        Self { live, key, turn_id, message_id, epoch, said, used }
+    pub fn new(live: &'l dyn Live, place: Place, turn_id: TurnId, (numbers, epoch): (&'l Numbers, Epoch)) -> Self {
+        Self { live, place, turn_id, numbers, epoch, said: Mutex::default(), used: Mutex::default() }
     }
 
     /// What the latest attempt has said so far.
     pub fn said(&self) -> String {
-        self.said.lock().unwrap_or_else(PoisonError::into_inner).1.clone()
+        self.last().text.clone()
     }
 
     /// What the call has used, once it was dropped.
     pub fn used(&self) -> Option<ProviderCallRecord> {
         self.used.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
+
+    fn last(&self) -> MutexGuard<'_, Said> {
+        self.said.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Notes what an attempt says; the number that listeners know it by.
+    fn note(&self, attempt: u32, delta: &ChatDelta) -> u32 {
+        let mut said = self.last();
+        if said.attempt != attempt {
+            let number = self.numbers.next(&self.place, self.epoch);
+            *said = Said { attempt, number, text: String::new() };
+        }
+        if let ChatDelta::Text { text, .. } = delta
+            && said.text.len() + text.len() <= SAID_BYTES_MAX
+        {
+            said.text.push_str(text);
+        }
+        said.number
+    }
 }
 
 impl DeltaSink for Streaming<'_> {
     fn delta(&self, attempt: u32, index: u64, delta: ChatDelta) {
-        if let ChatDelta::Text { text, .. } = &delta {
-            let mut said = self.said.lock().unwrap_or_else(PoisonError::into_inner);
-            if said.0 != attempt {
-                *said = (attempt, String::new());
-            }
-            if said.1.len() + text.len() <= SAID_BYTES_MAX {
-                said.1.push_str(text);
-            }
-        }
-        let (turn_id, message_id) = (self.turn_id.clone(), self.message_id.clone());
-        let attempt = stream::attempt(self.epoch, attempt);
-        self.live.tell(&self.key, News::Delta { turn_id, message_id, attempt, index, delta });
+        let attempt = self.note(attempt, &delta);
+        let (key, message_id) = (&self.place.0, self.place.1.clone());
+        self.live.tell(key, News::Delta { turn_id: self.turn_id.clone(), message_id, attempt, index, delta });
     }
 
     fn retract(&self, attempt: u32) {
-        let (turn_id, message_id) = (self.turn_id.clone(), self.message_id.clone());
-        let attempt = stream::attempt(self.epoch, attempt);
-        self.live.tell(&self.key, News::Retract { turn_id, message_id, attempt });
+        let told = {
+            let said = self.last();
+            (said.attempt == attempt).then_some(said.number)
+        };
+        // An attempt that has told nothing has nothing to take back.
+        let Some(attempt) = told else { return };
+        let (key, message_id) = (&self.place.0, self.place.1.clone());
+        self.live.tell(key, News::Retract { turn_id: self.turn_id.clone(), message_id, attempt });
     }
 
     fn dropped(&self, record: ProviderCallRecord) {
@@ -74,34 +135,75 @@ mod tests {
 
     use super::*;
 
-    fn streaming(live: &LocalLive, epoch: i64) -> Streaming<'_> {
+    fn place(message: &str) -> Place {
         let conversation_id = ConversationId::parse("c1").unwrap();
-        let key = ConversationKey { namespace: Namespace::default_ns(), conversation_id };
-        let (turn_id, message_id) = (TurnId::parse("t1").unwrap(), MessageId::parse("t1.m1").unwrap());
-        Streaming::new(live, key, turn_id, message_id, Epoch(epoch))
+        (ConversationKey { namespace: Namespace::default_ns(), conversation_id }, MessageId::parse(message).unwrap())
+    }
+
+    fn streaming<'l>(live: &'l LocalLive, numbers: &'l Numbers, epoch: i64) -> Streaming<'l> {
+        Streaming::new(live, place("t1.m1"), TurnId::parse("t1").unwrap(), (numbers, Epoch(epoch)))
     }
 
     fn text(text: &str) -> ChatDelta {
         ChatDelta::Text { part: 0, text: text.into() }
     }
 
+    /// The attempts of all that was told.
+    fn told(live: &LocalLive) -> Vec<u32> {
+        let attempt = |news: News| match news {
+            News::Delta { attempt, .. } | News::Retract { attempt, .. } => attempt,
+            News::Logged => panic!("nothing was logged"),
+        };
+        live.told().into_iter().map(|(_, news)| attempt(news)).collect()
+    }
+
     #[test]
     fn the_next_owner_counts_on_and_knows_only_what_it_heard() {
-        let live = LocalLive::default();
-        let (one, two) = (streaming(&live, 1), streaming(&live, 2));
+        let (live, before, after) = (LocalLive::default(), Numbers::default(), Numbers::default());
+        let (one, two) = (streaming(&live, &before, 1), streaming(&live, &after, 2));
         one.delta(1, 0, text("a d"));
         one.retract(1);
         one.delta(2, 0, text("a dog"));
         two.delta(1, 0, text("a cat"));
         two.retract(1);
-        let attempt = |news: News| match news {
-            News::Delta { attempt, .. } | News::Retract { attempt, .. } => attempt,
-            News::Logged => panic!("nothing was logged"),
-        };
-        let told: Vec<u32> = live.told().into_iter().map(|(_, news)| attempt(news)).collect();
+        let told = told(&live);
         let [dead, retracted, again, anew, void] = told[..] else { panic!("{told:?}") };
         assert_eq!((dead, anew), (retracted, void));
         assert!(dead < again && again < anew, "{told:?}");
         assert_eq!((one.said(), two.said()), ("a dog".to_owned(), "a cat".to_owned()));
+    }
+
+    /// After an error, a reload, or a call that was dropped.
+    #[test]
+    fn an_owner_that_asks_again_counts_on() {
+        let (live, numbers) = (LocalLive::default(), Numbers::default());
+        let first = streaming(&live, &numbers, 7);
+        first.delta(1, 0, text("a d"));
+        first.retract(1);
+        first.delta(2, 0, text("a "));
+        first.delta(2, 1, text("dog"));
+        let second = streaming(&live, &numbers, 7);
+        second.retract(1);
+        second.delta(1, 0, text("a cat"));
+        // The first one's call is dropped late.
+        first.retract(2);
+        second.delta(1, 1, text("!"));
+        second.delta(2, 0, ChatDelta::Usage { usage: Default::default() });
+        let at = |made| stream::attempt(Epoch(7), made);
+        assert_eq!(told(&live), [at(1), at(1), at(2), at(2), at(3), at(2), at(3), at(4)]);
+        assert_eq!((first.said(), second.said()), ("a dog".to_owned(), String::new()));
+    }
+
+    #[test]
+    fn so_many_replies_are_remembered() {
+        let numbers = Numbers::default();
+        for n in 0..=REMEMBERED {
+            numbers.next(&place(&format!("m{n}")), Epoch(1));
+        }
+        let at = |made| stream::attempt(Epoch(1), made);
+        assert_eq!(numbers.next(&place("m1"), Epoch(1)), at(2));
+        assert_eq!(numbers.next(&place("m0"), Epoch(1)), at(1), "the oldest is forgotten");
+        let last = numbers.0.lock().unwrap();
+        assert_eq!((last.numbers.len(), last.order.len()), (REMEMBERED, REMEMBERED));
     }
 }

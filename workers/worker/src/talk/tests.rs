@@ -1,10 +1,12 @@
 //! Calls of a conversation against faithful fakes.
 
+mod cuts;
+
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use domain::chat::{ChatCall, ChatRequest, ModelTarget, Part};
+use domain::chat::{ChatCall, ChatRequest, ModelTarget, NativeRequest, Part};
 use domain::converse::{Assembly, Checks, Limits, Seat, Settings};
-use domain::effect::TalkCall;
+use domain::effect::{AtHand, TalkCall};
 use domain::tool::ResolvedTool;
 use schemas::conversation::{LogKind, LogRecord, Talk};
 use schemas::definition::{AgentConstraints, Budgets};
@@ -55,6 +57,7 @@ impl Place {
             embedder: Arc::new(WordEmbedder::new("words")),
             live: Arc::new(LocalLive::default()),
             clock: Arc::new(self.clock.clone()),
+            ends: Arc::default(),
             budgets: BTreeMap::new(),
         }
     }
@@ -66,12 +69,14 @@ pub(super) fn talk(what: TalkWork) -> TalkCall {
         conversation: ConversationId::parse("c1").expect("an id"),
         agent: AgentId::parse("agent").expect("an id"),
         turn: TurnId::parse("t1").expect("an id"),
+        parent: None,
+        at_hand: None,
         what,
     }
 }
 
 /// The first reply of a turn.
-fn first_reply(checks: &Checks) -> chat::Asked<'_> {
+fn first_reply<'a>(checks: &'a Checks, numbers: &'a stream::Numbers) -> chat::Asked<'a> {
     chat::Asked {
         number: 1,
         assembly: None,
@@ -80,10 +85,11 @@ fn first_reply(checks: &Checks) -> chat::Asked<'_> {
         may_compact: false,
         checks,
         epoch: Epoch(1),
+        numbers,
     }
 }
 
-fn assembly() -> Assembly {
+pub(super) fn assembly() -> Assembly {
     Assembly {
         agent_name: "Ada".to_owned(),
         target: ModelTarget::Default,
@@ -107,7 +113,8 @@ async fn a_call_that_is_cut_before_it_begins_asks_and_costs_nothing() {
         place.say(vec![LogRecord { turn_id: Some(turn_id("t1")), body, ..record(LogKind::Assembly, "a1") }]).await;
         let deps = place.deps(place.ports.conversations.clone());
         let (session, checks, cut) = (SessionId::parse("s1").expect("an id"), Checks::default(), Notify::new());
-        let asked = first_reply(&checks);
+        let numbers = stream::Numbers::default();
+        let asked = first_reply(&checks, &numbers);
         if is_early {
             cut.notify_one();
         }
@@ -144,12 +151,53 @@ async fn who_may_be_looped_in_is_known_where_they_can_be_asked() {
     place.say(vec![LogRecord { turn_id: Some(turn_id("t1")), body, ..record(LogKind::Assembly, "a1") }]).await;
     let deps = place.deps(place.ports.conversations.clone());
     let (session, checks, cut) = (SessionId::parse("s1").expect("an id"), Checks::default(), Notify::new());
-    let asked = first_reply(&checks);
+    let numbers = stream::Numbers::default();
+    let asked = first_reply(&checks, &numbers);
     let (namespace, talk) = (Namespace::default_ns(), talk(TalkWork::Extract));
     let outcome = chat::chat(&deps, (&namespace, &session), &talk, asked, &cut).await;
     let seats = outcome.reply().expect("a reply").seats.clone();
     let (agent_id, session_id) = (AgentId::parse("arch").expect("an id"), SessionId::parse("s3").expect("an id"));
     assert_eq!(seats, [Seat { agent_id, session_id }]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_says_which_turn_it_goes_on_from() {
+    let place = Place::new().await;
+    let body = Json::of(&assembly());
+    place.say(vec![LogRecord { turn_id: Some(turn_id("t1")), body, ..record(LogKind::Assembly, "a1") }]).await;
+    let deps = place.deps(place.ports.conversations.clone());
+    let (session, checks, cut) = (SessionId::parse("s1").expect("an id"), Checks::default(), Notify::new());
+    let numbers = stream::Numbers::default();
+    let (namespace, asked) = (Namespace::default_ns(), first_reply(&checks, &numbers));
+    let talk = TalkCall { parent: Some(turn_id("t0")), ..talk(TalkWork::Extract) };
+    chat::chat(&deps, (&namespace, &session), &talk, asked, &cut).await;
+    let parent = place.models.asked()[0].context.parent_run_id();
+    assert_eq!(parent.as_deref(), Some("c1:t0"), "also where its model is shown none");
+}
+
+/// Nothing can be added to it: what its calls came to would never be told.
+#[tokio::test(start_paused = true)]
+async fn a_context_in_a_providers_own_shape_is_sent_once_and_without_tools() {
+    let note = LogRecord { turn_id: Some(turn_id("t1")), ..record(LogKind::Note, "n1") };
+    for (tools, notes, is_sent) in
+        [(vec![], vec![], true), (vec![loop_in()], vec![], false), (vec![], vec![note], false)]
+    {
+        let place = Place::new().await;
+        let native = NativeRequest { provider: "openai".to_owned(), body: json!({"messages": []}) };
+        let request = ChatRequest { native: Some(native), ..ChatRequest::default() };
+        let body = Json::of(&Assembly { request, tools, ..assembly() });
+        place.say(vec![LogRecord { turn_id: Some(turn_id("t1")), body, ..record(LogKind::Assembly, "a1") }]).await;
+        place.say(notes).await;
+        let deps = place.deps(place.ports.conversations.clone());
+        let (session, checks, cut) = (SessionId::parse("s1").expect("an id"), Checks::default(), Notify::new());
+        let numbers = stream::Numbers::default();
+        let (namespace, talk) = (Namespace::default_ns(), talk(TalkWork::Extract));
+        let asked = first_reply(&checks, &numbers);
+        let outcome = chat::chat(&deps, (&namespace, &session), &talk, asked, &cut).await;
+        let reply = outcome.reply().expect("a reply");
+        assert_eq!((place.models.asked().len() == 1, reply.failure.is_none()), (is_sent, is_sent), "{reply:?}");
+        assert!(reply.failure.iter().all(|failure| failure.code == Code::InvalidRequest), "{reply:?}");
+    }
 }
 
 /// A hook that fails twice and then says nothing.
@@ -214,6 +262,7 @@ async fn a_context_has_three_attempts_of_thirty_seconds_and_an_outage_of_the_sto
         notes: Vec::new(),
         summary: None,
         input: serde_json::from_value(said).expect("a message"),
+        recalled: memory::Recalled::default(),
         pending: Vec::new(),
     };
     faults.outage(&[Port::Conversations], Duration::from_secs(70));
@@ -249,6 +298,22 @@ async fn a_search_of_memories_that_does_not_end_leaves_them_out() {
     let begun = Instant::now();
     let input = serde_json::from_value(input).expect("a message");
     let recalled = memory::recalled(&deps, &namespace, &talk, &input).await;
-    assert_eq!(recalled.unwrap_or_else(|outcome| panic!("{outcome:?}")), (Vec::new(), Vec::new()));
+    assert_eq!(recalled.unwrap_or_else(|outcome| panic!("{outcome:?}")), memory::Recalled::default());
     assert_eq!(begun.elapsed().as_secs(), 20, "twice ten");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_at_hand_of_a_turn_is_not_read() {
+    let place = Place::new().await;
+    let faults = Faults::none("w");
+    let deps = place.deps(Arc::new(Unreliable::new(place.ports.conversations.clone(), faults.clone())));
+    faults.outage(&[Port::Conversations], Duration::from_secs(70));
+    let (namespace, mut talk) = (Namespace::default_ns(), talk(TalkWork::Extract));
+    talk.at_hand = Some(AtHand { context: Arc::new(assembly()), is_all: true });
+    let (context, log) = chat::context(&deps, &namespace, &talk, None).await.expect("a context");
+    assert_eq!((context.agent_name.as_str(), log.len()), ("Ada", 0));
+    talk.at_hand = Some(AtHand { context, is_all: false });
+    let begun = Instant::now();
+    chat::context(&deps, &namespace, &talk, None).await.expect("a context");
+    assert!(begun.elapsed().as_secs() >= 69, "the log is read");
 }

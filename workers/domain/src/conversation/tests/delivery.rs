@@ -101,6 +101,15 @@ fn an_agent_that_takes_no_input_gets_guidance() {
 }
 
 #[test]
+fn what_steers_brings_its_pictures() {
+    let content = json!([{"type": "image", "source": {"type": "url", "url": "https://h/cat.png"}}]);
+    let post = posted(json!({"message_id": "m1", "content": content, "busy": "steer"}));
+    let action = one(&post, BUSY);
+    let guidance = action.payload.to_value()["guidance"].clone();
+    assert_eq!((action.kind, &guidance["note"], &guidance["content"]), (ActionType::Interrupt, &json!(""), &content));
+}
+
+#[test]
 fn refusals_write_nothing() {
     let all = [agent("a1", "s1", ParticipantRole::Responder), agent("a2", "s2", ParticipantRole::Responder)];
     let with = |body: serde_json::Value, hows: [Standing; 2]| {
@@ -135,6 +144,7 @@ fn accepted(new: &NewAction) -> Action {
         payload: new.payload.clone(),
         metadata: new.metadata.clone(),
         accepted_at_ms: 0,
+        opens: None,
     }
 }
 

@@ -242,6 +242,19 @@ fn attempts_of_a_later_owner_are_above_all_of_the_owners_before() {
     assert_eq!(stream::attempt(Epoch(-1), 1), 1);
 }
 
+#[test]
+fn attempts_of_one_owner_only_grow_and_never_into_the_next_ones() {
+    let (epoch, end) = (Epoch(2), stream::attempt(Epoch(2), 63));
+    let mut numbers = vec![stream::attempt_after(epoch, None)];
+    while numbers.last() != Some(&end) {
+        numbers.push(stream::attempt_after(epoch, numbers.last().copied()));
+    }
+    assert_eq!((numbers[0], numbers.len()), (stream::attempt(epoch, 1), 63));
+    assert_eq!(stream::attempt_after(epoch, Some(end)), end);
+    assert_eq!(stream::attempt_after(Epoch(3), Some(numbers[4])), stream::attempt(Epoch(3), 1));
+    assert_eq!(stream::attempt_after(Epoch(i64::MAX), Some(u32::MAX)), u32::MAX);
+}
+
 fn operation(kind: OperationKind) -> Operation {
     Operation {
         operation_id: OperationId::parse("o1").unwrap(),

@@ -3,6 +3,7 @@
 use serde_json::json;
 
 use super::bench::Bench;
+use crate::effect::Effect;
 use crate::moniker::Decision;
 
 fn about(decision: &Decision) -> Option<&str> {
@@ -35,4 +36,31 @@ fn a_posted_message_that_comes_as_guidance_begins_its_turn() {
     assert_eq!(about(&talk.reply("Hi!", &[])), Some("t1"));
     assert_eq!(about(&talk.extract()), Some("t1"));
     assert_eq!(about(&talk.guide(json!({"note": "for whoever comes next"}))), None);
+}
+
+/// Of the calls under way, each turn's.
+fn parents(talk: &Bench) -> Vec<Option<String>> {
+    let parent = |effect| match effect {
+        Effect::Talk(talk) => talk.parent.map(|turn| turn.to_string()),
+        other => panic!("{other:?}"),
+    };
+    talk.calls().into_iter().map(|call| parent(call.effect)).collect()
+}
+
+/// Whatever its context shows of turns before it, and whoever else has had some in between (SPEC C-PRV-11).
+#[test]
+fn a_turn_goes_on_from_the_one_of_its_session_before_it() {
+    let mut talk = Bench::new(json!({}));
+    talk.say("one");
+    assert_eq!(parents(&talk), [None]);
+    talk.assemble();
+    talk.reply("1", &[]);
+    talk.extract();
+    talk.say("two");
+    talk.say("three");
+    talk.assemble();
+    assert_eq!(parents(&talk), [Some("in-1".to_owned()), Some("in-2".to_owned())]);
+    let lane = talk.state["lanes"][0].as_object_mut().unwrap();
+    assert!(lane.remove("parent").is_some());
+    assert_eq!(parents(&talk)[0], None, "an older worker did not keep it");
 }

@@ -113,6 +113,11 @@ impl Bench {
         CONVERSE.calls(&self.spec, &self.state)
     }
 
+    /// The calls that urgent guidance ends before their time.
+    pub fn cuts(&self, guidance: Value) -> Vec<String> {
+        CONVERSE.cuts(&self.spec, &self.state, &guidance)
+    }
+
     pub fn input(&mut self, payload: Value) -> Decision {
         let arrival = self.arrival(ArrivalKind::Input, payload);
         self.step(None, Some(arrival), None)

@@ -12,7 +12,7 @@ use crate::effect::{Effect, Outcome, TalkWork};
 
 /// Turns of 100 tokens and two messages each, before the one that begins. Two messages are summarised at a
 /// time, and four stay.
-fn talk(turns: u64, tokens: u64, window: u64) -> Bench {
+pub(super) fn talk(turns: u64, tokens: u64, window: u64) -> Bench {
     let mut talk = Bench::new(json!({}));
     let message = |n: u64| {
         let role = if n % 2 == 1 { Role::User } else { Role::Assistant };

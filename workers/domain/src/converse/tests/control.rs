@@ -140,6 +140,23 @@ fn a_failed_extraction_never_fails_the_turn() {
 }
 
 #[test]
+fn an_extraction_that_is_cut_off_is_an_issue_of_its_turn() {
+    let ends: [fn(&mut Bench); 2] = [|talk| _ = talk.guide(json!({"cancel_turn": "in-1"})), Bench::farewell];
+    for end in ends {
+        let mut talk = Bench::new(json!({}));
+        talk.say("hello");
+        talk.assemble();
+        talk.reply("Hi.", &[]);
+        assert!(talk.turn(0).memory_extraction_run_id.is_none());
+        end(&mut talk);
+        let turn = talk.turn(0);
+        assert_eq!((turn.status, turn.cancelled), (TurnStatus::Completed, false), "it was answered");
+        assert!(turn.issues.memory_extraction_failed && turn.memory_extraction_run_id.is_some());
+        assert_eq!(talk.events().last().unwrap(), "memory_extraction.failed");
+    }
+}
+
+#[test]
 fn an_answer_that_nobody_waits_for_changes_nothing() {
     let mut talk = Bench::new(json!({}));
     talk.say("hello");

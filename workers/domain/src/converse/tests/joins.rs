@@ -56,6 +56,35 @@ fn who_takes_part_already_is_asked_where_they_are() {
     assert_eq!(cancelled[0].session_id.as_str(), "s-arch", "but what it was asked for ends with its caller's turn");
 }
 
+/// Others may loop it in at the same time: whichever comes first makes its session, and the others' actions find it.
+#[test]
+fn what_is_for_a_guest_says_where_it_may_sit() {
+    let mut talk = asked(json!({"depth": 2}), &json!({}));
+    talk.say("ask the architect");
+    talk.assemble();
+    talk.reply("", &[("c1", "arch", question())]);
+    talk.guide(json!({"cancel_turn": "in-1"}));
+    let [create, input, cancel] = talk.follow_ups.as_slice() else { panic!("{:?}", talk.follow_ups) };
+    assert_eq!([create.kind, input.kind, cancel.kind], [ActionType::Create, ActionType::Input, ActionType::Interrupt]);
+    let architect = AgentId::parse("architect").unwrap();
+    for one in [create, input, cancel] {
+        assert_eq!((one.session_id.as_str(), one.agent_id.as_ref()), ("in-1.1.0.s", Some(&architect)));
+        assert_eq!(one.seat.as_ref().map(|id| id.as_str()), Some("c-1"));
+    }
+    assert_eq!(input.payload.to_value()["caller"]["depth"], 3, "another session's settings do not tell");
+}
+
+#[test]
+fn a_delegate_has_no_seat() {
+    let mut talk = asked(json!({}), &json!({"invocation_mode": "delegate"}));
+    talk.say("ask the architect");
+    talk.assemble();
+    talk.reply("", &[("c1", "arch", question())]);
+    talk.guide(json!({"cancel_turn": "in-1"}));
+    assert_eq!(talk.follow_ups.len(), 3, "a session, its input, and its end: {:?}", talk.follow_ups);
+    assert!(talk.follow_ups.iter().all(|one| one.seat.is_none()), "{:?}", talk.follow_ups);
+}
+
 #[test]
 fn who_is_looped_in_twice_by_one_reply_sits_there_once() {
     let mut talk = asked(json!({}), &json!({}));

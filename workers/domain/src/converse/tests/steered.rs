@@ -4,6 +4,7 @@ use schemas::conversation::{Caller, LogKind, TurnStatus};
 use serde_json::{Value, json};
 
 use super::bench::Bench;
+use crate::chat::{ImageSource, Part};
 use crate::converse::Stage;
 
 /// What the gateway sends for the message `m-1` of `ana`, which steers.
@@ -32,6 +33,64 @@ fn a_post_joins_a_turn_that_can_take_it() {
     assert!(talk.request().messages.pop().unwrap().plain_text().contains("in French"));
     talk.reply("Bonjour.", &[]);
     assert_eq!((talk.turns.len(), talk.turn(0).status), (1, TurnStatus::Completed));
+}
+
+fn picture() -> Value {
+    json!({"type": "image", "source": {"type": "url", "url": "https://h/cat.png"}})
+}
+
+fn shown_picture() -> Part {
+    Part::Image { source: ImageSource::Url { url: "https://h/cat.png".to_owned() } }
+}
+
+/// A turn that is told this while its model is asked; what the model is shown of it afterwards.
+fn told(guidance: Value) -> Vec<Part> {
+    let mut talk = Bench::new(json!({}));
+    talk.say("tell me");
+    talk.assemble();
+    talk.guide(guidance);
+    talk.reply("Hello.", &[]);
+    let told = talk.request().messages.pop().unwrap().content;
+    talk.reply("I see.", &[]);
+    assert_eq!((talk.turns.len(), talk.turn(0).status), (1, TurnStatus::Completed));
+    told
+}
+
+#[test]
+fn a_picture_alone_joins_a_turn() {
+    let mut post = post();
+    post["note"] = json!("");
+    post["content"] = json!([picture()]);
+    assert_eq!(told(post), [Part::text("[Note]"), shown_picture()]);
+}
+
+#[test]
+fn the_words_of_a_post_with_a_picture_are_told_once() {
+    let mut post = post();
+    post["content"] = json!([{"type": "text", "text": "in French"}, picture()]);
+    assert_eq!(told(post), [Part::text("[Note]"), Part::text("in French"), shown_picture()]);
+    let beside = json!({"note": "look", "content": [{"type": "text", "text": "here"}, picture()]});
+    assert_eq!(told(beside), [Part::text("[Note] look"), Part::text("here"), shown_picture()]);
+    let without = json!({"content": [{"type": "text", "text": "here"}, picture()]});
+    assert_eq!(told(without), [Part::text("[Note]"), Part::text("here"), shown_picture()]);
+}
+
+#[test]
+fn guidance_brings_nothing_but_what_a_user_can_say() {
+    let call = json!({"type": "tool_call", "id": "c1", "name": "look", "input": {}});
+    let guidance = json!({"note": "look", "content": [call, "x", picture()]});
+    assert_eq!(told(guidance), [Part::text("[Note] look"), shown_picture()]);
+    assert_eq!(told(json!({"note": "look", "content": "x"})), [Part::text("[Note] look")]);
+}
+
+#[test]
+fn of_guidance_that_waits_for_a_turn_words_are_kept() {
+    let mut talk = answered();
+    talk.guide(json!({"content": [{"type": "text", "text": "in French"}, picture()]}));
+    talk.guide(json!({"content": [picture()]}));
+    let notes = talk.talk().notes;
+    assert_eq!((notes.len(), notes[0].as_str()), (2, "in French"));
+    assert!(notes[1].contains("was not kept"), "{notes:?}");
 }
 
 #[test]

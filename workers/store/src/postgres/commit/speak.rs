@@ -105,3 +105,48 @@ fn words(query: Statement, all: &[Word<'_>]) -> Statement {
         .bind(tokens)
         .bind(costs)
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use schemas::conversation::{LogKind, Talk};
+    use testkit::contract::build::{input, worker};
+    use testkit::contract::words::{operation, record, turn};
+    use testkit::contract::{Ports, SHARDS};
+    use testkit::fake::{MemStore, SimClock};
+
+    use super::*;
+    use crate::committing::prepare;
+
+    #[tokio::test]
+    async fn one_statement_writes_what_is_said_but_sends_nothing_and_replaces_nothing_of_its_own() {
+        let ports = Ports::of(MemStore::new(SHARDS, Arc::new(SimClock::new())));
+        let owner = worker("w1");
+        let mut commits = Vec::new();
+        for session in ["s1", "s2"] {
+            ports.talker(session, "c1").await;
+            let log = vec![record(LogKind::Note, session)];
+            commits.push(ports.saying(&owner, session, Talk { log, ..Talk::default() }).await);
+        }
+        let takes = |change: &dyn Fn(&mut Vec<Commit>), now_ms| {
+            let mut commits = commits.clone();
+            change(&mut commits);
+            let batch = prepare(&owner, commits).expect("a batch");
+            Speech::of(&batch.iter().collect::<Vec<_>>(), now_ms).map(|speech| speech.words.len())
+        };
+        assert_eq!(takes(&|_| (), None), Some(2));
+        assert_eq!(takes(&|all| all[0].talk = Talk::default(), None), Some(1), "beside one that says nothing");
+        assert_eq!(takes(&|all| all[0].follow_ups = vec![input("i1", "s2")], Some(1)), None);
+        let dispatches = |all: &mut Vec<Commit>| all[0].talk.operations = vec![operation("o1", "s1")];
+        assert_eq!((takes(&dispatches, Some(1)), takes(&dispatches, None)), (Some(2), None));
+        let both_dispatch = |all: &mut Vec<Commit>| {
+            all.iter_mut().for_each(|one| one.talk.operations = vec![operation("o1", "s1")]);
+        };
+        assert_eq!(takes(&both_dispatch, Some(1)), None);
+        let same_turn = |all: &mut Vec<Commit>| {
+            all.iter_mut().for_each(|one| one.talk.turns = vec![turn("t1", "c1", "s1", 1)]);
+        };
+        assert_eq!(takes(&same_turn, Some(1)), None);
+    }
+}

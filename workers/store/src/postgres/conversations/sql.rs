@@ -164,8 +164,6 @@ macro_rules! turns {
 pub(super) const TURNS: [&str; 2] = [turns!("", ">", "ASC"), turns!("", "<", "DESC")];
 pub(super) const TURNS_OF_CONVERSATION: [&str; 2] =
     [turns!(" AND t.conversation_id = $4", ">", "ASC"), turns!(" AND t.conversation_id = $4", "<", "DESC")];
-pub(super) const TURNS_OF_SESSION: [&str; 2] =
-    [turns!(" AND t.session_id = $5", ">", "ASC"), turns!(" AND t.session_id = $5", "<", "DESC")];
 pub(super) const TURNS_OPEN: [&str; 2] = [
     turns!(" AND t.conversation_id = $4 AND t.status = 'active'", ">", "ASC"),
     turns!(" AND t.conversation_id = $4 AND t.status = 'active'", "<", "DESC"),
@@ -230,8 +228,6 @@ pub(in super::super) const SQL: &[(&str, &str)] = &[
     ("conversations::turns_back", TURNS[1]),
     ("conversations::turns_of_conversation", TURNS_OF_CONVERSATION[0]),
     ("conversations::turns_of_conversation_back", TURNS_OF_CONVERSATION[1]),
-    ("conversations::turns_of_session", TURNS_OF_SESSION[0]),
-    ("conversations::turns_of_session_back", TURNS_OF_SESSION[1]),
     ("conversations::turns_open", TURNS_OPEN[0]),
     ("conversations::turns_open_back", TURNS_OPEN[1]),
 ];

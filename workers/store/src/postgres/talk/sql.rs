@@ -85,6 +85,18 @@ pub(super) const LOCK_WORKS: &str = "
     FROM (SELECT DISTINCT * FROM unnest($1::text[], $2::text[]) AS j (namespace, operation_id)) AS j
     JOIN operations AS o ON o.namespace = j.namespace AND o.operation_id = j.operation_id
     ORDER BY o.namespace, o.operation_id FOR NO KEY UPDATE OF o";
+/// Seats of agents in conversations, in the order they joined. One without a session cannot be asked.
+pub(super) const FIND_SEATS: &str = "
+    SELECT j.namespace, j.conversation_id, j.agent_id, p.session_id, s.moniker
+    FROM unnest($1::text[], $2::text[], $3::text[]) AS j (namespace, conversation_id, agent_id)
+    CROSS JOIN LATERAL (
+        SELECT n.session_id, n.joined_at_ms, n.participant_id FROM conversation_participants AS n
+        WHERE n.namespace = j.namespace AND n.conversation_id = j.conversation_id AND coalesce(n.user_id, '') = ''
+            AND coalesce(n.agent_id, '') = j.agent_id AND n.left_at_ms IS NULL OFFSET 0) AS p
+    CROSS JOIN LATERAL (
+        SELECT k.moniker FROM sessions AS k
+        WHERE k.namespace = j.namespace AND k.session_id = p.session_id OFFSET 0) AS s
+    ORDER BY p.joined_at_ms, p.participant_id";
 
 pub(super) const OPEN: &str = "
     INSERT INTO conversations (namespace, conversation_id, created_at_ms, updated_at_ms, status, visibility,
@@ -159,6 +171,7 @@ pub(in super::super) const SQL: &[(&str, &str)] = &[
     ("talk::find_specs", FIND_SPECS),
     ("talk::find_works", FIND_WORKS),
     ("talk::lock_works", LOCK_WORKS),
+    ("talk::find_seats", FIND_SEATS),
     ("talk::open", OPEN),
     ("talk::tag", TAG),
     ("talk::join", JOIN),

@@ -1,8 +1,13 @@
 //! Several processes on one database: what meets is put in an order, and nothing is done twice.
 
+use std::collections::HashSet;
+
 use domain::commit::CommitResult;
-use domain::ports::{Commits, Ledger, Verdict};
+use domain::ports::{Commits, Conversations, Ledger, Post, Posted, Verdict};
+use schemas::conversation::{LogKind, Talk};
+use schemas::id::{Namespace, WorkerId};
 use testkit::contract::build::{accepted, create, in_namespace, input, key, next_commit, worker};
+use testkit::contract::words::{conversation_id, gapless, message, model_call, record};
 use testkit::contract::{Ports, SHARDS};
 
 use super::{fresh, open};
@@ -94,6 +99,67 @@ async fn gateways_and_worker_do_not_hinder_each_other() {
         numbered += ports.row(&key(&format!("s{n}"))).await.work_seq as usize;
     }
     assert_eq!(numbered, SESSIONS + 2 * ROUNDS * SESSIONS + ROUNDS * SESSIONS.div_ceil(3));
+    one.close().await;
+    two.close().await;
+}
+
+/// Sessions of a worker and two gateways speak in the same conversations, and say some things again: each log has every
+/// record once, numbered without a gap, and what calls have used is counted once.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_said_at_once_is_said_once_and_numbered() {
+    const SESSIONS: usize = 12;
+    const FORUMS: usize = 3;
+    let (one, url) = fresh().await;
+    let two = open(&url).await;
+    let ports = Ports::of(one.clone());
+    for n in 0..SESSIONS {
+        ports.talker(&format!("s{n}"), &format!("c{}", n % FORUMS)).await;
+    }
+    let speaking = async |store: &super::PostgresStore, owner: &WorkerId, parity: u16| {
+        let ports = Ports::of(store.clone());
+        let mut committed = 0;
+        for round in 0..ROUNDS {
+            let mut commits = Vec::new();
+            for n in 0..SESSIONS {
+                let session = format!("s{n}");
+                if ports.row(&key(&session)).await.shard.0 % 2 == parity {
+                    let call = model_call(&format!("call-{round}-{n}"), 6, 0.0);
+                    let log = vec![record(LogKind::Note, &format!("all-{}", round / 2)), call];
+                    commits.push(ports.saying(owner, &session, Talk { log, ..Talk::default() }).await);
+                }
+            }
+            committed += commits.len();
+            let results = store.commit(owner, commits).await.expect("committed");
+            assert!(results.iter().all(|result| matches!(result, CommitResult::Done { .. })), "{results:?}");
+        }
+        committed
+    };
+    let posting = async |store: &super::PostgresStore| {
+        for round in 0..ROUNDS {
+            for forum in 0..FORUMS {
+                let post = Post {
+                    namespace: Namespace::default_ns(),
+                    conversation_id: conversation_id(&format!("c{forum}")),
+                    record: message(&format!("post-{round}"), "x"),
+                    actions: Vec::new(),
+                };
+                assert!(matches!(store.post(post).await, Ok(Posted::Done { .. })));
+            }
+        }
+    };
+    let (first, second) = (worker("w1"), worker("w2"));
+    let (mine, theirs, ..) =
+        tokio::join!(speaking(&one, &first, 0), speaking(&two, &second, 1), posting(&one), posting(&two));
+    assert_eq!(mine + theirs, ROUNDS * SESSIONS);
+    assert!(mine > 0 && theirs > 0, "{mine} and {theirs}");
+    for forum in 0..FORUMS {
+        let log = ports.log_of(&format!("c{forum}")).await;
+        let ids: HashSet<&str> = gapless(&log).into_iter().collect();
+        assert_eq!((log.len(), ids.len()), (ROUNDS / 2 + ROUNDS * (1 + SESSIONS / FORUMS), log.len()));
+        assert_eq!(ports.forum(&format!("c{forum}")).await.last_offset, log.len() as u64);
+    }
+    let spent = ports.conversations.spent(&Namespace::default_ns()).await.expect("a sum");
+    assert_eq!((spent.calls, spent.tokens), ((ROUNDS * SESSIONS) as u64, (ROUNDS * SESSIONS * 7) as u64));
     one.close().await;
     two.close().await;
 }

@@ -122,6 +122,13 @@ pub(super) const FIND_SPECS: &str = "
 pub(super) const FIND_WORKS: &str = "
     SELECT o.namespace, o.operation_id, o.session_id, o.state FROM json_each(?1) AS j
     CROSS JOIN operations AS o ON o.namespace = j.value->>0 AND o.operation_id = j.value->>1";
+/// Seats of agents in conversations, in the order they joined. One without a session cannot be asked.
+pub(super) const FIND_SEATS: &str = "
+    SELECT p.namespace, p.conversation_id, p.agent_id, p.session_id, s.moniker FROM json_each(?1) AS j
+    CROSS JOIN conversation_participants AS p ON p.namespace = j.value->>0 AND p.conversation_id = j.value->>1
+        AND coalesce(p.user_id, '') = '' AND coalesce(p.agent_id, '') = j.value->>2 AND p.left_at_ms IS NULL
+    CROSS JOIN sessions AS s ON s.namespace = p.namespace AND s.session_id = p.session_id
+    ORDER BY p.joined_at_ms, p.participant_id";
 
 pub(super) const OPEN: &str = "
     INSERT INTO conversations (namespace, conversation_id, created_at_ms, updated_at_ms, status, visibility,
@@ -172,6 +179,7 @@ pub(in super::super) const SQL: &[(&str, &str)] = &[
     ("talk::find_records", find_records!("$1", "$2")),
     ("talk::find_specs", FIND_SPECS),
     ("talk::find_works", FIND_WORKS),
+    ("talk::find_seats", FIND_SEATS),
     ("talk::open", OPEN),
     ("talk::tag", TAG),
     ("talk::join", JOIN),

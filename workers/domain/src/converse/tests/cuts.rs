@@ -1,0 +1,52 @@
+//! What urgent guidance ends before its time.
+
+use schemas::conversation::{LogKind, TurnStatus};
+use serde_json::json;
+
+use super::bench::Bench;
+use super::compactions;
+use crate::chat::ProviderCallRecord;
+use crate::converse::Compacted;
+
+#[test]
+fn the_end_of_a_turn_cuts_its_own_call_and_other_guidance_all_replies() {
+    let mut talk = Bench::new(json!({}));
+    for text in ["one", "two"] {
+        talk.say(text);
+        talk.assemble();
+    }
+    talk.say("three");
+    assert_eq!(talk.cuts(json!({"cancel_turn": "in-1"})), ["in-1/chat/1"]);
+    for guidance in [json!({"note": "stop"}), json!("stop"), json!({"cancel_turn": 1})] {
+        assert_eq!(talk.cuts(guidance), ["in-1/chat/1", "in-2/chat/1"], "a context has nothing to say");
+    }
+    for other in ["in-3", "in-4", ""] {
+        assert!(talk.cuts(json!({ "cancel_turn": other })).is_empty(), "{other}");
+    }
+    talk.reply("Well.", &[]);
+    assert!(talk.cuts(json!({"cancel_turn": "in-1"})).is_empty(), "its memories are extracted");
+    talk.state = json!({"lanes": "damaged"});
+    assert!(talk.cuts(json!("stop")).is_empty());
+}
+
+#[test]
+fn a_compaction_is_cut_with_its_turn_alone_and_is_paid_for() {
+    let mut talk = compactions::talk(5, 400, 100_000);
+    talk.say("go on");
+    talk.assemble();
+    assert!(talk.is_over_budget());
+    assert!(talk.cuts(json!({"note": "in short"})).is_empty());
+    assert_eq!(talk.cuts(json!({"cancel_turn": "in-1"})), ["in-1/compact/1"]);
+    let record = json!({"id": "in-1.compact.1", "conversation_id": "c-1", "turn_id": "in-1", "provider": "p",
+        "model": "m", "operation": "chat", "started_at_ms": 0,
+        "usage": {"input_tokens": 7, "output_tokens": 0, "total_tokens": 7}});
+    let record = serde_json::from_value::<ProviderCallRecord>(record).unwrap();
+    let cut = Compacted { cut: true, record: Some(record), ..Compacted::default() };
+    talk.answer("compact", cut.into());
+    assert_eq!((talk.token(), talk.turn(0).usage.input_tokens), ("t/in-1/compact/2", 7), "under an id of its own");
+    assert_eq!(talk.records(LogKind::ProviderCall).len(), 1);
+    assert!(talk.events().iter().all(|name| name != "context_compaction.failed"), "{:?}", talk.events());
+    talk.guide(json!({"cancel_turn": "in-1"}));
+    assert_eq!((talk.turn(0).status, talk.turn(0).cancelled), (TurnStatus::Failed, true));
+    assert!(talk.calls().is_empty());
+}

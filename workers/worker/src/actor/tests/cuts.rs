@@ -1,0 +1,219 @@
+//! Urgent guidance cuts short the calls that it is about, records them first, and waits for no other.
+
+use std::collections::BTreeMap;
+
+use domain::action::MODE_NOW;
+use domain::chat::{ChatCall, ChatDelta, ChatOutcome, ModelTarget, Part};
+use domain::ports::{Conversations, DeltaSink, LogQuery, Models};
+use schemas::action::{ActionType, NewAction};
+use schemas::conversation::{LogKind, Message, SenderType, Turn, TurnStatus};
+use schemas::json::Json;
+use testkit::contract::build::action;
+use testkit::contract::words::{log_query, turn_id};
+use testkit::fake::{ScriptedModels, WordEmbedder};
+use tokio::time::{Instant, sleep};
+
+use super::*;
+use crate::talk::{TalkDeps, Talking};
+
+/// How long a model speaks.
+const SPEECH: Duration = Duration::from_secs(60);
+/// What comes without waiting for that: the worker looks once a second for what nobody has told it of.
+const SOON: Duration = Duration::from_secs(5);
+const LOOK: Duration = Duration::from_millis(10);
+const LOOKS_MAX: usize = 10_000;
+/// A turn whose context never comes.
+const SLOW: &str = "slow";
+
+/// Models that have said half of what they say as soon as they are asked.
+struct Speakers(ScriptedModels);
+
+#[async_trait]
+impl Models for Speakers {
+    async fn chat(&self, call: &ChatCall, sink: Option<&dyn DeltaSink>) -> ChatOutcome {
+        if let Some(sink) = sink {
+            sink.delta(1, 0, ChatDelta::Text { part: 0, text: format!("half of {}", call.id) });
+        }
+        self.0.chat(call, sink).await
+    }
+
+    fn provider(&self) -> String {
+        self.0.provider()
+    }
+
+    fn cost_of_input(&self, target: &ModelTarget, tokens: u64) -> f64 {
+        self.0.cost_of_input(target, tokens)
+    }
+}
+
+/// Effects of which one hangs, and cannot be hurried.
+struct Stuck(Talking);
+
+#[async_trait]
+impl Effects for Stuck {
+    async fn perform(&self, call: &EffectCall) -> Outcome {
+        if let Effect::Talk(talk) = &call.effect
+            && talk.turn.as_str() == SLOW
+        {
+            return std::future::pending().await;
+        }
+        self.0.perform(call).await
+    }
+
+    fn cut(&self, key: &str) -> bool {
+        self.0.cut(key)
+    }
+
+    fn provider(&self) -> String {
+        self.0.provider()
+    }
+}
+
+struct World {
+    store: MemStore,
+    models: ScriptedModels,
+    _runner: Runner,
+}
+
+impl World {
+    /// A worker that finds one session `s`, and in it a turn of each of these ids.
+    async fn start(turns: &[&str]) -> Self {
+        let clock = SimClock::new();
+        let store = MemStore::new(1, Arc::new(clock.clone()));
+        accept(&store, "s", json!({"moniker": "converse"})).await;
+        for turn in turns {
+            let said = json!({"text": "go on", "turn_id": turn});
+            post(&store, ActionType::Input, &format!("in-{turn}"), said).await;
+        }
+        let says = |call: &ChatCall| vec![Part::text(format!("all of {}", call.id))];
+        let models = ScriptedModels::new(Arc::new(says), SPEECH, clock.clone());
+        let all = Arc::new(store.clone());
+        let talk = TalkDeps {
+            conversations: all.clone(),
+            sessions: all.clone(),
+            definitions: all.clone(),
+            models: Arc::new(Speakers(models.clone())),
+            memories: all,
+            embedder: Arc::new(WordEmbedder::new("words")),
+            live: Arc::new(LocalLive::default()),
+            clock: Arc::new(clock.clone()),
+            ends: Arc::default(),
+            budgets: BTreeMap::new(),
+        };
+        let others = Library { store: store.clone(), text: String::new(), counted: Mutex::default() };
+        let effects = Arc::new(Stuck(Talking::new(talk, Arc::new(others))));
+        let _runner = start("w1", &store, effects, &clock);
+        Self { store, models, _runner }
+    }
+
+    async fn guide(&self, id: &str, guidance: Value) {
+        let payload = json!({"guidance": guidance, "mode": MODE_NOW});
+        post(&self.store, ActionType::Interrupt, id, payload).await;
+    }
+
+    /// Cancels a turn; how it ended, and how long that took.
+    async fn cancel(&self, turn: &str) -> (Turn, Duration) {
+        let begun = Instant::now();
+        self.guide(&format!("cancel-{turn}"), json!({"cancel_turn": turn})).await;
+        let ended = self.ended(turn).await;
+        (ended, begun.elapsed())
+    }
+
+    async fn turn(&self, id: &str) -> Option<Turn> {
+        self.store.turn(&Namespace::default_ns(), &turn_id(id)).await.expect("a read")
+    }
+
+    async fn ended(&self, id: &str) -> Turn {
+        for _ in 0..LOOKS_MAX {
+            if let Some(turn) = self.turn(id).await.filter(|turn| turn.status != TurnStatus::Active) {
+                return turn;
+            }
+            sleep(LOOK).await;
+        }
+        panic!("{id} goes on: {:?}", self.turn(id).await);
+    }
+
+    /// Calls of models so far, in the order of their names.
+    fn asked(&self) -> Vec<String> {
+        let mut asked: Vec<String> = self.models.asked().into_iter().map(|call| call.id).collect();
+        asked.sort();
+        asked
+    }
+
+    /// Waits until models were asked so often; how long that took.
+    async fn until_asked(&self, calls: usize) -> Duration {
+        let begun = Instant::now();
+        for _ in 0..LOOKS_MAX {
+            if self.asked().len() >= calls {
+                return begun.elapsed();
+            }
+            sleep(LOOK).await;
+        }
+        panic!("asked for {:?}", self.asked());
+    }
+
+    /// What the agent has said, by the names of the messages.
+    async fn said(&self) -> BTreeMap<String, String> {
+        let query = LogQuery { kinds: vec![LogKind::Message], ..log_query("s") };
+        let rows = self.store.log(&query).await.expect("a read");
+        let messages = rows.iter().map(|row| row.record.body.to::<Message>().expect("a message"));
+        let by_agent = messages.filter(|message| message.sender_type == SenderType::Agent);
+        by_agent.map(|said| (said.message_id.to_string(), said.text.unwrap_or_default())).collect()
+    }
+}
+
+async fn post(store: &MemStore, kind: ActionType, id: &str, payload: Value) {
+    let new = NewAction { payload: Json::of(&payload), ..action(kind, id, Some("s"), None) };
+    let verdicts = store.accept(vec![new]).await.expect("the ledger takes it");
+    assert!(matches!(verdicts[..], [Verdict::Accepted(_)]), "{verdicts:?}");
+}
+
+fn messages(all: &[(&str, &str)]) -> BTreeMap<String, String> {
+    all.iter().map(|(id, text)| ((*id).to_owned(), (*text).to_owned())).collect()
+}
+
+/// SPEC W-TRN-06: turns are independent of one another.
+#[tokio::test(start_paused = true)]
+async fn the_end_of_one_turn_cuts_no_other() {
+    let world = World::start(&["t1", "t2"]).await;
+    world.until_asked(2).await;
+    let (cancelled, took) = world.cancel("t1").await;
+    assert!(took < SOON, "{took:?}");
+    assert_eq!((cancelled.status, cancelled.cancelled, cancelled.moves), (TurnStatus::Failed, true, 1));
+    assert!(cancelled.usage.input_tokens > 0, "what was asked for is paid for: {cancelled:?}");
+    assert_eq!(world.said().await, messages(&[("t1.m1", "half of t1.1")]), "what was said is recorded before");
+    let other = world.ended("t2").await;
+    assert_eq!((other.status, other.moves), (TurnStatus::Completed, 1));
+    assert_eq!(world.said().await, messages(&[("t1.m1", "half of t1.1"), ("t2.m1", "all of t2.1")]));
+    assert_eq!(world.asked(), ["t1.1", "t2.1"], "nobody is asked twice");
+}
+
+#[tokio::test(start_paused = true)]
+async fn guidance_for_the_whole_session_cuts_all_replies() {
+    let world = World::start(&["t1", "t2"]).await;
+    world.until_asked(2).await;
+    world.guide("hurry", json!({"note": "hurry up"})).await;
+    let took = world.until_asked(4).await;
+    assert!(took < SOON, "{took:?}");
+    assert_eq!(world.said().await, messages(&[("t1.m1", "half of t1.1"), ("t2.m1", "half of t2.1")]));
+    assert_eq!(world.asked(), ["t1.1", "t1.2", "t2.1", "t2.2"]);
+    let told = world.models.asked().iter().filter(|call| format!("{:?}", call.request).contains("hurry up")).count();
+    assert_eq!(told, 2, "both are told before they are asked again");
+}
+
+#[tokio::test(start_paused = true)]
+async fn urgent_guidance_waits_for_no_call_that_cannot_be_cut() {
+    let world = World::start(&["t1", SLOW]).await;
+    world.until_asked(1).await;
+    // By then the other one's context is under way, too.
+    sleep(SOON).await;
+    world.guide("hurry", json!({"note": "hurry up"})).await;
+    let took = world.until_asked(2).await;
+    assert!(took < SOON, "{took:?}");
+    let (cancelled, took) = world.cancel("t1").await;
+    assert!(took < SOON && cancelled.cancelled, "{took:?} {cancelled:?}");
+    assert_eq!(world.turn(SLOW).await.map(|turn| turn.status), Some(TurnStatus::Active));
+    let (cancelled, took) = world.cancel(SLOW).await;
+    assert!(took < SOON && cancelled.cancelled, "{took:?} {cancelled:?}");
+    assert_eq!(world.asked(), ["t1.1", "t1.2"]);
+}

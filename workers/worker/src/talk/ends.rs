@@ -1,0 +1,136 @@
+//! Ends of conversations as turns have read them: the next turn reads only what came since. Records never change, and
+//! a log is numbered in the order of its commits, so whatever there is to add lies behind the last one that was read.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
+
+use domain::ports::ConversationKey;
+use schemas::conversation::LogRow;
+
+/// Bytes of one end. A longer one takes its time anyway.
+const END_BYTES_MAX: usize = 1 << 20;
+/// Bytes of all of them. Beyond, those are forgotten that were used longest ago.
+const ALL_BYTES_MAX: usize = 32 << 20;
+/// A row besides its body.
+const ROW_BYTES: usize = 256;
+
+/// Those of this process.
+#[derive(Default)]
+pub struct Ends(Mutex<Shelf>);
+
+#[derive(Default)]
+struct Shelf {
+    ends: HashMap<ConversationKey, (u64, End)>,
+    bytes: usize,
+    /// Counts uses.
+    uses: u64,
+}
+
+/// The end of one log.
+pub(super) struct End {
+    /// What a turn is shown of it, newest first.
+    pub rows: Vec<LogRow>,
+    /// How many messages of users it goes back.
+    pub recent: usize,
+    /// Whether there is more before it.
+    pub is_full: bool,
+    /// The summaries before it are among the rows.
+    pub has_summaries: bool,
+}
+
+impl End {
+    fn bytes(&self) -> usize {
+        self.rows.iter().map(|row| row.record.body.as_str().len() + ROW_BYTES).sum()
+    }
+
+    /// Offset of the last record that it knows of.
+    pub fn upto(&self) -> u64 {
+        self.rows.first().map_or(0, |row| row.offset)
+    }
+}
+
+impl Ends {
+    /// Lends out the end of a log that goes back so far. Whoever needs it meanwhile reads it.
+    pub(super) fn take(&self, key: &ConversationKey, recent: usize) -> Option<End> {
+        let mut shelf = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let (_, end) = shelf.ends.remove(key)?;
+        shelf.bytes -= end.bytes();
+        Some(end).filter(|end| end.recent == recent)
+    }
+
+    pub(super) fn put(&self, key: ConversationKey, end: End) {
+        let bytes = end.bytes();
+        if bytes > END_BYTES_MAX || end.rows.is_empty() {
+            return;
+        }
+        let mut shelf = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        shelf.uses += 1;
+        let used = shelf.uses;
+        if let Some((_, before)) = shelf.ends.insert(key, (used, end)) {
+            shelf.bytes -= before.bytes();
+        }
+        shelf.bytes += bytes;
+        shelf.bound();
+    }
+}
+
+impl Shelf {
+    /// Forgets the older half, so that this is rare.
+    fn bound(&mut self) {
+        if self.bytes <= ALL_BYTES_MAX {
+            return;
+        }
+        let mut uses: Vec<u64> = self.ends.values().map(|(used, _)| *used).collect();
+        uses.sort_unstable();
+        let middle = uses[uses.len() / 2];
+        self.ends.retain(|_, (used, _)| *used >= middle);
+        self.bytes = self.ends.values().map(|(_, end)| end.bytes()).sum();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use schemas::conversation::LogKind;
+    use schemas::id::Namespace;
+    use schemas::json::Json;
+    use testkit::contract::words::{conversation_id, record};
+
+    use super::*;
+
+    fn key(n: usize) -> ConversationKey {
+        ConversationKey { namespace: Namespace::default_ns(), conversation_id: conversation_id(&format!("c{n}")) }
+    }
+
+    fn end(bytes: usize) -> End {
+        let body = Json::of(&"x".repeat(bytes));
+        let row = LogRow { offset: 7, record: schemas::conversation::LogRecord { body, ..record(LogKind::Note, "n") } };
+        End { rows: vec![row], recent: 20, is_full: true, has_summaries: true }
+    }
+
+    #[test]
+    fn an_end_is_lent_to_one_who_goes_back_as_far() {
+        let ends = Ends::default();
+        ends.put(key(1), end(10));
+        assert_eq!(ends.take(&key(2), 20).map(|end| end.upto()), None);
+        assert_eq!(ends.take(&key(1), 20).map(|end| end.upto()), Some(7));
+        assert!(ends.take(&key(1), 20).is_none(), "it is lent out");
+        ends.put(key(1), end(10));
+        assert!(ends.take(&key(1), 21).is_none(), "it is too short");
+        ends.put(key(1), end(END_BYTES_MAX));
+        assert!(ends.take(&key(1), 20).is_none(), "it is too long to be kept");
+    }
+
+    #[test]
+    fn what_is_kept_is_bounded_and_what_was_used_last_stays() {
+        let ends = Ends::default();
+        let size = END_BYTES_MAX / 2;
+        for n in 0..10 * ALL_BYTES_MAX / size {
+            ends.put(key(n), end(size));
+            let kept = ends.take(&key(0), 20).expect("it is used all the time");
+            ends.put(key(0), kept);
+            let shelf = ends.0.lock().expect("nobody panics");
+            assert!(shelf.bytes <= ALL_BYTES_MAX);
+            assert_eq!(shelf.bytes, shelf.ends.values().map(|(_, end)| end.bytes()).sum::<usize>());
+        }
+    }
+}
