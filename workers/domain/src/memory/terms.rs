@@ -93,7 +93,8 @@ impl Bag {
         }
         hashes.sort_unstable();
         let words = u32::try_from(hashes.len()).unwrap_or(u32::MAX);
-        let counted = hashes.chunk_by(|a, b| a == b).map(|same| (same[0], u32::try_from(same.len()).unwrap_or(u32::MAX)));
+        let counted =
+            hashes.chunk_by(|a, b| a == b).map(|same| (same[0], u32::try_from(same.len()).unwrap_or(u32::MAX)));
         Self { counts: counted.collect(), words }
     }
 
