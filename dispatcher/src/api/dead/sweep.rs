@@ -72,6 +72,8 @@ async fn discard(State(gateway): State<Gateway>, caller: Caller, body: JsonBody)
 
 async fn sweep(gateway: &Gateway, caller: &Caller, body: JsonBody, deed: Deed) -> Answer<Response> {
     let reason = parse(&body.required()?)?;
+    // At the beginning, too: whoever hangs up does not hear how it ends.
+    tracing::info!(by = %caller.name, ?deed, reason, "dead letters are attended to");
     let (progress, news) = watch::channel(Swept::default());
     let told: Told = Arc::new(move |swept| {
         progress.send_replace(swept);

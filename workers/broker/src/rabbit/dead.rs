@@ -183,7 +183,8 @@ impl Graveyard {
 
     async fn walk(&self, caller: oneshot::Sender<()>) -> Result<Walk, Failure> {
         let up = self.link.now()?;
-        Ok(Walk::new(turn::take(&up.connection).await?, caller))
+        let channel = turn::take(&up.connection).await?;
+        Ok(Walk::new(up, channel, caller))
     }
 
     fn homes(&self) -> Homes {

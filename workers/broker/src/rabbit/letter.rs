@@ -19,6 +19,10 @@ const DIED_AT: &str = "stepfleet-died-at-ms";
 /// The broker's own record, newest death first.
 const X_DEATH: &str = "x-death";
 
+/// Headers that are keys of further queues.
+const ROUTING: [&str; 2] = ["CC", "BCC"];
+/// Of the headers of others; a frame holds all headers, and has 128 KiB as a rule.
+const HEADER_BYTES_MAX: usize = 64 << 10;
 /// Longest reason that is kept; a frame holds all headers.
 const REASON_CHARS_MAX: usize = 1_000;
 /// Longest header that is shown.
@@ -26,7 +30,7 @@ const HEADER_CHARS_MAX: usize = 500;
 
 /// The message that carries a delivery to the dead letters.
 pub(super) fn write(origin: &str, held: Held, reason: &str) -> Message {
-    let mut headers = held.properties.headers().clone().unwrap_or_default();
+    let mut headers = theirs(held.properties.headers(), |_| true);
     let reason: String = reason.chars().take(REASON_CHARS_MAX).collect();
     headers.insert(REASON.into(), AMQPValue::LongString(reason.into()));
     headers.insert(ORIGIN.into(), AMQPValue::LongString(origin.into()));
@@ -62,14 +66,25 @@ pub(super) fn revive(letter: &DeadLetter, delivery: &Delivery) -> Message {
     // Whatever else is written there, nothing is sent to other people's queues.
     let ours = letter.origin.starts_with("stepfleet.") && letter.origin != QUEUE_DEAD;
     let origin = if ours { letter.origin.as_str() } else { QUEUE_INGRESS };
-    let headers = delivery.properties.headers().iter().flat_map(FieldTable::inner);
-    let theirs = headers.filter(|(name, _)| !is_record(name.as_str()));
-    let mut table = FieldTable::default();
-    for (name, value) in theirs {
-        table.insert(name.clone(), value.clone());
-    }
+    let table = theirs(delivery.properties.headers(), |name| !is_record(name));
     let to = ShortString::try_new(origin).unwrap_or_else(|_| QUEUE_INGRESS.into());
     Message::to_queue(to, kept(&delivery.properties).with_headers(table), delivery.data.clone())
+}
+
+/// The headers of others that go along: none by which the broker would route the message to other queues as well,
+/// and no more than a frame has room for.
+fn theirs(headers: &Option<FieldTable>, wanted: impl Fn(&str) -> bool) -> FieldTable {
+    let (mut table, mut bytes) = (FieldTable::default(), 0);
+    for (name, value) in headers.iter().flat_map(FieldTable::inner) {
+        let routes = ROUTING.contains(&name.as_str());
+        // At least as much as it takes on the wire, for texts and bytes.
+        let size = name.as_str().len() + format!("{value:?}").len();
+        if !routes && wanted(name.as_str()) && bytes + size <= HEADER_BYTES_MAX {
+            bytes += size;
+            table.insert(name.clone(), value.clone());
+        }
+    }
+    table
 }
 
 fn is_count(name: &str) -> bool {

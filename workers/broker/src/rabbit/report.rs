@@ -1,7 +1,7 @@
 //! What the log says of the broker as a whole: each change once for the process, whichever of its connections
 //! notices it, and of what comes and goes a line now and then.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -29,18 +29,27 @@ struct Told {
 #[derive(Default)]
 struct Trouble {
     outage: Outage,
-    /// The connections that have it, by what they are for.
-    with: BTreeSet<&'static str>,
+    /// The connections that have it, by what they are for, and why.
+    with: BTreeMap<&'static str, String>,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+struct Line {
+    /// Why something is wrong; `None`: nothing is any more.
+    reason: Option<String>,
+    left_out: u64,
 }
 
 impl Trouble {
-    /// `Some`: a line is due, after so many changes that none told.
-    fn see(&mut self, role: &'static str, is_wrong: bool, now: Duration) -> Option<u64> {
-        match is_wrong {
-            true => self.with.insert(role),
-            false => self.with.remove(role),
+    /// `wrong`: why, if so. `Some`: a line is due, after so many changes that none told; with what it is about, which
+    /// may be the trouble of another connection.
+    fn see(&mut self, role: &'static str, wrong: Option<&str>, now: Duration) -> Option<Line> {
+        match wrong {
+            Some(reason) => self.with.insert(role, reason.to_owned()),
+            None => self.with.remove(role),
         };
-        self.outage.see(!self.with.is_empty(), now)
+        let left_out = self.outage.see(!self.with.is_empty(), now)?;
+        Some(Line { reason: self.with.values().next().cloned(), left_out })
     }
 }
 
@@ -54,30 +63,33 @@ impl Report {
     pub fn lost(&self, role: &'static str, reason: &str) {
         count_failure();
         tracing::debug!(broker = self.0.broker, role, reason, "without a connection to the broker");
-        if let Some(left_out) = self.told().away.see(role, true, self.0.begun.elapsed()) {
-            let broker = self.0.broker.as_str();
-            tracing::warn!(broker, reason, left_out, "the broker is away; trying again until it is back");
-        }
+        self.tell_away(role, Some(reason));
     }
 
     /// A connection has held for a while.
     pub fn holds(&self, role: &'static str) {
-        if let Some(left_out) = self.told().away.see(role, false, self.0.begun.elapsed()) {
-            tracing::info!(broker = self.0.broker, left_out, "the broker is there again");
+        self.tell_away(role, None);
+    }
+
+    fn tell_away(&self, role: &'static str, wrong: Option<&str>) {
+        let Some(Line { reason, left_out }) = self.told().away.see(role, wrong, self.0.begun.elapsed()) else { return };
+        let broker = self.0.broker.as_str();
+        match reason {
+            Some(reason) => {
+                tracing::warn!(broker, reason, left_out, "the broker is away; trying again until it is back")
+            }
+            None => tracing::info!(broker, left_out, "the broker is there again"),
         }
     }
 
     /// Whether a connection takes messages at present, or why not. Told now and then, so that no end stays untold.
     pub fn takes(&self, role: &'static str, blocked: Option<&str>) {
-        let line = self.told().blocked.see(role, blocked.is_some(), self.0.begun.elapsed());
-        match (line, blocked) {
-            (None, _) => {}
-            (Some(left_out), Some(reason)) => {
-                tracing::warn!(broker = self.0.broker, reason, left_out, "the broker takes no messages for now");
-            }
-            (Some(left_out), None) => {
-                tracing::info!(broker = self.0.broker, left_out, "the broker takes messages again");
-            }
+        let line = self.told().blocked.see(role, blocked, self.0.begun.elapsed());
+        let Some(Line { reason, left_out }) = line else { return };
+        let broker = self.0.broker.as_str();
+        match reason {
+            Some(reason) => tracing::warn!(broker, reason, left_out, "the broker takes no messages for now"),
+            None => tracing::info!(broker, left_out, "the broker takes messages again"),
         }
     }
 
@@ -98,33 +110,46 @@ mod tests {
     const S: fn(u64) -> Duration = Duration::from_secs;
     const ROLES: [&str; 2] = ["publishes", "consumes"];
 
+    const WHY: Option<&str> = Some("refused");
+
     #[test]
     fn both_connections_are_one_outage() {
         let mut away = Trouble::default();
-        let mut lines = |is_away, now| ROLES.map(|role| away.see(role, is_away, now)).into_iter().flatten().count();
+        let mut lines = |why, now| ROLES.map(|role| away.see(role, why, now)).into_iter().flatten().count();
         for second in 0..60 {
-            assert_eq!(lines(true, S(second)), usize::from(second == 0), "{second}");
+            assert_eq!(lines(WHY, S(second)), usize::from(second == 0), "{second}");
         }
-        assert_eq!((lines(false, S(60)), lines(false, S(90))), (1, 0), "back once both are");
+        assert_eq!((lines(None, S(60)), lines(None, S(90))), (1, 0), "back once both are");
     }
 
     #[test]
     fn while_one_is_lost_it_is_not_back() {
         let mut away = Trouble::default();
-        assert_eq!(away.see(ROLES[0], true, S(0)), Some(0));
+        assert!(away.see(ROLES[0], WHY, S(0)).is_some());
         // The other one comes and goes.
         for second in 20..200 {
-            assert_eq!(away.see(ROLES[1], second % 2 == 0, S(second)), None, "{second}");
+            assert_eq!(away.see(ROLES[1], WHY.filter(|_| second % 2 == 0), S(second)), None, "{second}");
         }
-        assert_eq!(away.see(ROLES[1], false, S(200)), None);
-        assert_eq!(away.see(ROLES[0], false, S(201)), Some(0));
+        assert_eq!(away.see(ROLES[1], None, S(200)), None);
+        assert_eq!(away.see(ROLES[0], None, S(201)), Some(Line { reason: None, left_out: 0 }));
+    }
+
+    /// A line may be due when the one speaks that is well.
+    #[test]
+    fn a_line_is_about_what_is_wrong_whoever_brings_it() {
+        let mut away = Trouble::default();
+        for (role, why, at) in [(ROLES[0], WHY, 0), (ROLES[0], None, 20), (ROLES[1], Some("reset"), 23)] {
+            away.see(role, why, S(at));
+        }
+        let later = (24..60).find_map(|second| away.see(ROLES[0], None, S(second))).expect("a line");
+        assert_eq!(later.reason.as_deref(), Some("reset"));
     }
 
     #[test]
     fn what_ends_soon_is_told_by_a_later_look() {
         let mut blocked = Trouble::default();
-        let looks = (0..120_u64).map(|n| (n, blocked.see(ROLES[0], n < 4, Duration::from_millis(n * 500))));
-        let lines: Vec<u64> = looks.filter_map(|(n, line)| line.map(|_| n)).collect();
+        let mut look = |n: u64| blocked.see(ROLES[0], WHY.filter(|_| n < 4), Duration::from_millis(n * 500));
+        let lines: Vec<u64> = (0..120).filter(|n| look(*n).is_some()).collect();
         assert_eq!(lines, [0, 20]);
     }
 }

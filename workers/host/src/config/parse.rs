@@ -221,7 +221,9 @@ fn variables(text: &str) -> Result<Vec<(String, String)>, String> {
     let read = |(index, entry): (usize, &str)| {
         let pair = entry.split_once('@').filter(|(name, host)| {
             let below = host.strip_prefix("*.").unwrap_or(host);
-            variable_name(name).is_ok() && !below.is_empty() && is_host(below)
+            // A port would be taken for part of the name: a host is meant with all its ports.
+            let is_name = is_host(below) && (!below.contains(':') || below.starts_with('['));
+            variable_name(name).is_ok() && !below.is_empty() && is_name
         });
         let (name, host) = pair.ok_or_else(|| {
             let number = index + 1;

@@ -72,6 +72,8 @@ impl Variables {
             headers.insert(http::header_name("headers_env", name)?, value);
             sent.0.push(secret);
         }
+        // One may be part of another.
+        sent.0.sort_by_key(|secret| std::cmp::Reverse(secret.expose().len()));
         Ok(sent)
     }
 
@@ -116,6 +118,10 @@ impl Sent {
             Value::Object(map) => {
                 map.into_iter().map(|(name, value)| (self.redact(name), self.redact_all(value))).collect()
             }
+            Value::Number(number) => match self.redact(number.to_string()) {
+                text if text == number.to_string() => Value::Number(number),
+                text => text.into(),
+            },
             other => other,
         }
     }

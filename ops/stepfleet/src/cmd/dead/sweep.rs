@@ -12,6 +12,9 @@ use crate::output::{Output, facts};
 /// A line has a few numbers, and at most a reason.
 const LINE_BYTES_MAX: usize = 64 << 10;
 
+/// A round is removed once all of it was taken.
+const IN_DOUBT: &str = " (up to 256 of them may have been sent on already, and come twice)";
+
 pub struct Sweep {
     pub verb: &'static str,
     pub reason: Option<String>,
@@ -37,10 +40,14 @@ impl Sweep {
         })?;
         walked?;
         if let Some(error) = &last.error {
-            bail!("{error}; {} were {} before that; run it again for the others", last.letters, last.done);
+            bail!("{error}; {} were {} before that; run it again for the others{IN_DOUBT}", last.letters, last.done);
         }
         if !last.finished {
-            bail!("the answer broke off: at least {} were {}; run it again for the others", last.letters, last.done);
+            bail!(
+                "the answer broke off: at least {} were {}; run it again for the others{IN_DOUBT}",
+                last.letters,
+                last.done
+            );
         }
         Ok(())
     }

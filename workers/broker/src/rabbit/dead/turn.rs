@@ -47,6 +47,15 @@ pub async fn end(channel: &Channel) -> lapin::Result<()> {
     channel.queue_delete(TOKEN.into(), QueueDeleteOptions::default()).await.map(drop)
 }
 
+/// The same where the channel of [`take`] is gone and its connection is not: the turn would last as long as that.
+pub async fn end_anew(connection: &Connection) {
+    if let Ok(channel) = connection.create_channel().await
+        && let Err(error) = end(&channel).await
+    {
+        tracing::debug!(%error, "the turn to look at the dead letters ends with its connection");
+    }
+}
+
 fn busy() -> Failure {
     Failure::unavailable("somebody else attends to the dead letters at the moment")
 }

@@ -1,6 +1,7 @@
 //! A walk over all dead letters, the oldest first, a few at a time. What is not removed on the way is held until its
 //! end, or it would be met again, and then given back: about in the order it lay in, as RabbitMQ does it.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use domain::failure::Failure;
@@ -16,6 +17,7 @@ use tokio::sync::oneshot;
 use tokio::time::timeout;
 
 use super::super::fault;
+use super::super::link::Up;
 use super::turn;
 
 /// Letters of one round, of which few are larger than those before them.
@@ -27,6 +29,7 @@ const QUIET: Duration = Duration::from_secs(2);
 const END_MAX: Duration = Duration::from_secs(30);
 
 pub struct Walk {
+    up: Arc<Up>,
     channel: Channel,
     /// Closed by whoever waits for what comes of it.
     caller: oneshot::Sender<()>,
@@ -41,8 +44,8 @@ pub struct Walk {
 
 impl Walk {
     /// On a channel that has the turn.
-    pub fn new(channel: Channel, caller: oneshot::Sender<()>) -> Self {
-        Self { channel, caller, rounds: 0, left: None, largest: 1, held: 0 }
+    pub fn new(up: Arc<Up>, channel: Channel, caller: oneshot::Sender<()>) -> Self {
+        Self { up, channel, caller, rounds: 0, left: None, largest: 1, held: 0 }
     }
 
     /// The next few. None: there are no more.
@@ -125,7 +128,11 @@ impl Walk {
             self.channel.close(200, "OK".into()).await
         };
         match timeout(END_MAX, ended).await {
-            Ok(ended) => ended.map_err(|error| cannot(&error)),
+            Ok(Ok(())) => Ok(()),
+            Ok(Err(error)) => {
+                let _ = timeout(END_MAX, turn::end_anew(&self.up.connection)).await;
+                Err(cannot(&error))
+            }
             Err(_) => Err(Failure::in_doubt("the broker does not answer")),
         }
     }
