@@ -3,7 +3,6 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use domain::context::estimate_request;
 use domain::converse::Assembly;
 use domain::effect::{AtHand, Effect, TalkWork};
 use domain::moniker::Emits;
@@ -15,8 +14,8 @@ use crate::talk::SHOWN;
 
 /// Turns of one session whose contexts are kept.
 const KEPT_MAX: usize = 4;
-/// Tokens, by the estimate. A longer context takes its time anyway, and is read back.
-const TOKENS_MAX: u64 = 64_000;
+/// Bytes. A longer context takes its time anyway, and is read back.
+const BYTES_MAX: usize = 256 << 10;
 
 /// Those of one session, oldest first.
 #[derive(Default)]
@@ -33,10 +32,17 @@ struct Kept {
     context: Arc<Assembly>,
 }
 
+/// A context that was recorded just now; without it, if it is not kept.
+struct Made {
+    turn: TurnId,
+    record: String,
+    context: Option<Arc<Assembly>>,
+}
+
 /// What a step does to contexts, once it is taken.
 pub(super) struct Change {
     began: Option<TurnId>,
-    made: Option<Kept>,
+    made: Option<Made>,
     /// Turns that something has come to, or that have ended.
     touched: Vec<TurnId>,
     ended: Vec<TurnId>,
@@ -47,8 +53,9 @@ impl Change {
         let log = &emits.talk.log;
         let record = log.iter().find(|record| record.kind == LogKind::Assembly);
         let made = record.zip(start.context()).and_then(|(record, context)| {
-            let (turn, record) = (record.turn_id.clone()?, record.id.clone());
-            Some(Kept { turn, record, context: context.clone() })
+            let (turn, is_short) = (record.turn_id.clone()?, record.body.as_str().len() <= BYTES_MAX);
+            let context = is_short.then(|| context.clone());
+            Some(Made { turn, record: record.id.clone(), context })
         });
         let shown = log.iter().filter(|record| SHOWN.contains(&record.kind));
         let ended = emits.talk.turns.iter().filter(|turn| turn.status != TurnStatus::Active);
@@ -72,7 +79,8 @@ impl Contexts {
         }
         let anew = made.as_ref().map(|made| &made.turn);
         self.kept.retain(|kept| Some(&kept.turn) != anew && !ended.contains(&kept.turn));
-        self.kept.extend(made.filter(|made| estimate_request(&made.context.request) <= TOKENS_MAX));
+        self.kept
+            .extend(made.and_then(|Made { turn, record, context }| Some(Kept { turn, record, context: context? })));
         while self.kept.len() > KEPT_MAX {
             self.kept.pop_front();
         }

@@ -29,9 +29,8 @@ const CALLED: [LogKind; 3] = [LogKind::Move, LogKind::ToolResult, LogKind::Async
 const ARCHIVE_MS: u64 = 1_000;
 /// Once replies and results came to so much, only what was said is looked for further back.
 const DONE_BYTES_MAX: usize = MODEL_REQUEST_BYTES_MAX / 2;
-/// Records, and bytes, that may have come since the last turn read the end of the log. Of more it is read anew.
+/// Records that may have come since the last turn read the end of the log. Of more it is read anew.
 const SINCE_MAX: usize = 256;
-const SINCE_BYTES_MAX: usize = MODEL_REQUEST_BYTES_MAX / 8;
 /// Summaries by earlier sessions that are looked at.
 const SUMMARIES_MAX: usize = 20;
 
@@ -53,9 +52,10 @@ pub(super) async fn history(
         Some(window) => window,
         None => read(deps, namespace, talk, recent).await?,
     };
+    let mut own = None;
     match summary {
         Some(id) if kept.iter().all(|row| row.record.id != id) => {
-            kept.extend(stored(|| deps.conversations.record(namespace, &talk.conversation, id)).await?);
+            own = stored(|| deps.conversations.record(namespace, &talk.conversation, id)).await?;
         }
         // One that an earlier session of the agent has made.
         None if is_full && !has_summaries => {
@@ -70,6 +70,8 @@ pub(super) async fn history(
     if light_calls(&kept).is_none() {
         deps.ends.put(key, End { rows: kept.clone(), recent, is_full, has_summaries });
     }
+    // Not kept: others of the conversation have their own, which may lie between.
+    kept.extend(own);
     complete(deps.conversations.as_ref(), log_query(namespace, talk, &CALLED), &mut kept).await;
     kept.reverse();
     Ok(kept)
@@ -88,13 +90,15 @@ async fn read(deps: &TalkDeps, namespace: &Namespace, talk: &TalkCall, recent: u
     Ok(window)
 }
 
-/// The same of an end that is known up to some record; `None` if too much came since.
+/// The same of an end that is known up to some record; `None` if too much came since, or if that record is not there
+/// any more: a database that was put back gives numbers again.
 async fn since(deps: &TalkDeps, namespace: &Namespace, talk: &TalkCall, end: End) -> Result<Option<Window>, Outcome> {
-    let query = LogQuery { after: end.upto(), limit: SINCE_MAX, ..log_query(namespace, talk, &DONE) };
-    let news = stored(|| deps.conversations.log_of_sql(&query)).await?;
-    let bytes: usize = news.iter().map(|row| row.record.body.as_str().len()).sum();
-    // A page may end by its bytes as well as by its records.
-    if news.len() == SINCE_MAX || bytes > SINCE_BYTES_MAX {
+    let after = end.upto().saturating_sub(1);
+    let query = LogQuery { after, limit: SINCE_MAX, ..log_query(namespace, talk, &DONE) };
+    let mut news = stored(|| deps.conversations.log_of_sql(&query)).await?;
+    // A page may end by its bytes as well as by its records: it is whole if it goes down to what is known.
+    let place = |row: Option<&LogRow>| row.map(|row| (row.offset, row.record.id.clone()));
+    if place(news.pop().as_ref()) != place(end.rows.first()) {
         return Ok(None);
     }
     let mut window = Window::of(end.recent);
@@ -328,6 +332,37 @@ mod tests {
         let key = ConversationKey { namespace, conversation_id: talk.conversation };
         let last = place.ports.log_of("c1").await.last().expect("records").offset;
         assert_eq!(kept.ends.take(&key, 7).map(|end| end.upto()), Some(last));
+    }
+
+    /// What one session's summary stands for is no edge for the summaries of others.
+    #[tokio::test(start_paused = true)]
+    async fn the_old_summary_of_one_session_hides_no_other() {
+        let place = Place::new().await;
+        let deps = place.deps(place.ports.conversations.clone());
+        place.say(vec![record(LogKind::Summary, "of-one"), record(LogKind::Summary, "of-another")]).await;
+        place.say((0..12).map(|n| message(&format!("m{n}"), "said")).collect()).await;
+        let (namespace, talk) = (Namespace::default_ns(), talk(TalkWork::Extract));
+        let read = async |summary| history(&deps, &namespace, &talk, 5, summary).await.expect("a read");
+        let has = |rows: &[LogRow], id: &str| rows.iter().any(|row| row.record.id == id);
+        let first = read(Some("of-one")).await;
+        assert!(has(&first, "of-one") && !has(&first, "of-another") && first.len() < 10, "{first:?}");
+        assert!(has(&read(None).await, "of-another"));
+        assert!(has(&read(Some("of-one")).await, "of-one"));
+    }
+
+    /// A log whose last records were lost with a database gives their numbers to others.
+    #[tokio::test(start_paused = true)]
+    async fn an_end_that_the_log_does_not_have_is_not_read_on() {
+        let place = Place::new().await;
+        let deps = place.deps(place.ports.conversations.clone());
+        place.say(vec![message("m1", "said"), message("m2", "said")]).await;
+        let (namespace, talk) = (Namespace::default_ns(), talk(TalkWork::Extract));
+        let key = ConversationKey { namespace: namespace.clone(), conversation_id: talk.conversation.clone() };
+        let lost = LogRow { record: message("lost", "said"), ..row(2, LogKind::Message, 1) };
+        deps.ends.put(key, End { rows: vec![lost], recent: 5, is_full: false, has_summaries: true });
+        let rows = history(&deps, &namespace, &talk, 5, None).await.expect("a read");
+        let ids: Vec<&str> = rows.iter().map(|row| row.record.id.as_str()).collect();
+        assert_eq!(ids, ["m1", "m2"]);
     }
 
     fn row(offset: u64, kind: LogKind, bytes: usize) -> LogRow {
