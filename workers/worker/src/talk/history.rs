@@ -304,6 +304,13 @@ mod tests {
         }
     }
 
+    /// What a user said.
+    fn asked(id: &str) -> LogRecord {
+        let body = json!({"message_id": id, "sender_type": "user", "role": "user", "event_type": "utterance",
+                          "text": "said"});
+        LogRecord { body: Json::of(&body), ..record(LogKind::Message, id) }
+    }
+
     /// What turns have read of a conversation is what they would read now, however the two are mixed.
     #[tokio::test(start_paused = true)]
     async fn what_was_read_before_is_read_on() {
@@ -313,7 +320,7 @@ mod tests {
         for n in 0..40 {
             let mut log = vec![LogRecord { turn_id: Some(turn_id("t1")), ..record(LogKind::Move, &format!("r{n}")) }];
             if n % 3 > 0 {
-                log.push(message(&format!("m{n}"), "said"));
+                log.push(asked(&format!("m{n}")));
             }
             if n % 16 == 9 {
                 log.push(record(LogKind::Summary, &format!("s{n}")));
@@ -340,7 +347,7 @@ mod tests {
         let place = Place::new().await;
         let deps = place.deps(place.ports.conversations.clone());
         place.say(vec![record(LogKind::Summary, "of-one"), record(LogKind::Summary, "of-another")]).await;
-        place.say((0..12).map(|n| message(&format!("m{n}"), "said")).collect()).await;
+        place.say((0..40).map(|n| asked(&format!("m{n}"))).collect()).await;
         let (namespace, talk) = (Namespace::default_ns(), talk(TalkWork::Extract));
         let read = async |summary| history(&deps, &namespace, &talk, 5, summary).await.expect("a read");
         let has = |rows: &[LogRow], id: &str| rows.iter().any(|row| row.record.id == id);
