@@ -2,6 +2,7 @@
 //! built-in strategies: core and working memory always, what fits the input by search; and a short
 //! note of each turn.
 
+use std::sync::{LazyLock, Mutex, PoisonError};
 use std::time::Duration;
 
 use domain::context::MemoryBlock;
@@ -10,6 +11,7 @@ use domain::failure::Failure;
 use domain::memory::input::{MemorySearch, MemoryWrite};
 use domain::memory::kept::lacks_content;
 use domain::memory::{MemoryFilter, MemoryKey, blocks};
+use domain::outage::Seldom;
 use domain::ports::{LogQuery, MemoryListQuery};
 use domain::recall;
 use schemas::conversation::{LogKind, Message, SenderType};
@@ -17,7 +19,7 @@ use schemas::id::{MemoryId, Namespace};
 use schemas::limits::{MEMORY_INLINE_BYTES_MAX, MEMORY_PAGE_MAX, PAGE_BYTES_MAX};
 use schemas::memory::{Memory, MemoryOwner, MemoryTier};
 use serde_json::json;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 
 use super::hooks::{self, TurnPlace};
 use super::{TalkDeps, attempts, persona, stored};
@@ -98,6 +100,19 @@ async fn whole(deps: &TalkDeps, owner: &MemoryOwner, id: MemoryId) -> Read {
     }
 }
 
+/// While an archive or an embedder is away, it is so of every turn.
+static ENDLESS: LazyLock<(Instant, Mutex<Seldom>)> = LazyLock::new(|| (Instant::now(), Mutex::default()));
+
+fn tell_endless(talk: &TalkCall) {
+    let (begun, told) = &*ENDLESS;
+    let line = told.lock().unwrap_or_else(PoisonError::into_inner).see(begun.elapsed());
+    let what = "a search of memories does not end; the model is shown none that it would find";
+    match line {
+        Some(left_out) => tracing::warn!(turn = %talk.turn, left_out, "{what}"),
+        None => tracing::debug!(turn = %talk.turn, "{what}"),
+    }
+}
+
 /// A search may need the archive, or an embedder elsewhere. No turn fails, or waits for long, because these are away:
 /// it does without what they would have found. Time in which the store is away does not count.
 async fn found(deps: &TalkDeps, owner: &MemoryOwner, talk: &TalkCall, input: &Message) -> Result<Vec<String>, Outcome> {
@@ -113,7 +128,7 @@ async fn found(deps: &TalkDeps, owner: &MemoryOwner, talk: &TalkCall, input: &Me
         searched = timeout(SEARCH_MAX, stored(search)).await;
     }
     let Ok(recalled) = searched else {
-        tracing::warn!(turn = %talk.turn, "a search of memories does not end; the model is shown none that it would find");
+        tell_endless(talk);
         return Ok(Vec::new());
     };
     let recalled = recalled?;
