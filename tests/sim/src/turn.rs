@@ -1,24 +1,37 @@
-//! One turn that waits for all that a turn can wait for: tools of two classes, work in the background, another
-//! agent, a person. Its worker may crash at one call. Whatever the call, the transcript is the same, no model
-//! is asked for a move that is recorded, and tools run as their class promises.
+//! Turns that wait for all that a turn can wait for. Their worker may crash at one call. Whatever the call, the
+//! transcript is the same, no model is asked for what is recorded, and tools run as their class promises. Each
+//! scenario has a file, with its script and with what must come of it.
 
 mod check;
+mod compacted;
+mod guests;
 mod history;
 mod losses;
 mod person;
 mod place;
 mod script;
+mod speaking;
+mod steered;
+mod verdicts;
+mod work;
 
+use std::fmt::Debug;
 use std::time::Duration;
 
-use testkit::crash::Run;
+use testkit::crash::{Run, at_every_call};
 use testkit::unreliable::CrashPoint;
 
 use crate::quiet;
 use crate::world::World;
+pub use compacted::drill_compaction;
+pub use guests::drill_guest;
 use history::History;
 pub use losses::{Outlived, outlive};
 use place::Place;
+use script::Script;
+pub use steered::drill_steering;
+pub use verdicts::drill_verdicts;
+pub use work::drill_turn;
 
 /// How often it is looked whether all is settled, and how often at most.
 const LOOK: Duration = Duration::from_millis(10);
@@ -39,29 +52,57 @@ pub struct Drilled {
     pub run_again: usize,
     /// Calls of tools that run at most once, and were cut.
     pub in_doubt: usize,
+    /// Runs that have the beginning of a reply which was cut short; the one without a crash is among them.
+    pub cut_short: u64,
+    /// Runs that have a reply which came before its model had heard of what was said meanwhile; likewise.
+    pub overtaken: u64,
 }
 
-/// One crash at every `stride`th call, before and after it.
-///
-/// # Errors
-/// The first crash that changes history.
-pub fn drill_turn(stride: usize) -> Result<Drilled, String> {
-    let mut drilled = Drilled::default();
-    let points = testkit::crash::at_every_call(stride, |crash| {
-        let (run, repeats) = crate::run::runtime().block_on(turn(crash));
-        drilled.asked_again += repeats.asked_again;
-        drilled.run_again += repeats.run_again;
-        drilled.in_doubt += repeats.in_doubt;
+/// A scenario that came to its end.
+pub struct Ended {
+    place: Place,
+    /// Calls of the process that may have crashed.
+    calls: u64,
+    /// It crashed before all was over.
+    crashed: bool,
+    /// Which run it was, for what fails.
+    at: String,
+}
+
+impl Ended {
+    async fn run(&self) -> Run<History> {
+        Run { calls: self.calls, history: History::of(&self.place).await }
+    }
+}
+
+/// Plays a scenario with one crash at every `stride`th call, before and after it. The first crash that changes
+/// history is an error.
+fn every<H, F>(stride: usize, play: impl Fn(Option<CrashPoint>) -> F) -> Result<Drilled, String>
+where
+    H: PartialEq + Debug,
+    F: Future<Output = (Run<H>, Drilled)>,
+{
+    let mut sum = Drilled::default();
+    let points = at_every_call(stride, |crash| {
+        let (run, one) = crate::run::runtime().block_on(play(crash));
+        sum.asked_again += one.asked_again;
+        sum.run_again += one.run_again;
+        sum.in_doubt += one.in_doubt;
+        sum.cut_short += one.cut_short;
+        sum.overtaken += one.overtaken;
         run
     })?;
-    Ok(Drilled { points, ..drilled })
+    Ok(Drilled { points, ..sum })
 }
 
-/// Runs the turn with a crash at the given call of its worker.
-async fn turn(crash: Option<CrashPoint>) -> (Run<History>, Drilled) {
+/// Plays a script to its end, with a crash at the given call of its worker. `people` act beside it.
+async fn played<P>(script: &'static Script, crash: Option<CrashPoint>, people: impl FnOnce(Place) -> P) -> Ended
+where
+    P: Future<Output = ()> + Send + 'static,
+{
     let at = format!("with a crash at {crash:?}");
-    let place = Place::new().await;
-    let person = tokio::spawn(person::say_yes(place.world.clone()));
+    let place = Place::new(script).await;
+    let people = tokio::spawn(people(place.clone()));
     let first = place.start("first", crash);
     let survived = tokio::select! {
         biased;
@@ -79,9 +120,10 @@ async fn turn(crash: Option<CrashPoint>) -> (Run<History>, Drilled) {
     };
     tokio::time::sleep(AFTERWARDS).await;
     place.end(last);
-    person.abort();
-    let repeats = check::check(&place, !survived, &at).await;
-    (Run { calls, history: History::of(&place).await }, repeats)
+    people.abort();
+    let fell = people.await.is_err_and(|error| error.is_panic());
+    assert!(!fell, "{at}: somebody beside the worker panicked");
+    Ended { place, calls, crashed: !survived, at }
 }
 
 /// Returns when no session has anything to do or to wait for but input.

@@ -13,3 +13,38 @@ fn neither_does_a_turn_with_tools_an_agent_and_a_person() {
     // Seven replies, two tools that may be repeated, two that must not: each was cut at least once.
     assert!(drilled.asked_again >= 7 && drilled.run_again >= 2 && drilled.in_doubt >= 2, "{drilled:?}");
 }
+
+#[test]
+fn an_agent_that_is_looped_in_sits_there_once_wherever_a_worker_crashes() {
+    let drilled = sim::drill_guest(1).unwrap_or_else(|why| panic!("{why}"));
+    assert!(drilled.points >= 150, "the turns have shrunk: {drilled:?}");
+    // Five replies of who asks and two of the guest; two tools that wait for her.
+    assert!(drilled.asked_again >= 7 && drilled.run_again >= 2 && drilled.in_doubt == 0, "{drilled:?}");
+}
+
+#[test]
+fn questions_that_are_denied_or_expire_have_one_answer_wherever_a_worker_crashes() {
+    let drilled = sim::drill_verdicts(1).unwrap_or_else(|why| panic!("{why}"));
+    assert!(drilled.points >= 120, "the turn has shrunk: {drilled:?}");
+    // Four replies; one tool is allowed, and must not run twice.
+    assert!(drilled.asked_again >= 4 && drilled.in_doubt >= 1 && drilled.run_again == 0, "{drilled:?}");
+}
+
+#[test]
+fn nothing_leaves_a_context_that_is_not_archived_wherever_a_worker_crashes() {
+    let drilled = sim::drill_compaction(1).unwrap_or_else(|why| panic!("{why}"));
+    assert!(drilled.points >= 120, "the turn has shrunk: {drilled:?}");
+    // Seven summaries, three replies, two tools.
+    assert!(drilled.asked_again >= 10 && drilled.run_again >= 2 && drilled.in_doubt == 0, "{drilled:?}");
+}
+
+#[test]
+fn what_is_said_to_an_agent_at_work_is_told_once_wherever_a_worker_crashes() {
+    let drilled = sim::drill_steering(1).unwrap_or_else(|why| panic!("{why}"));
+    assert!(drilled.points >= 80, "the turn has shrunk: {drilled:?}");
+    // Three replies; of the fourth only the beginning is told, and it is not waited for.
+    assert!(drilled.asked_again >= 3 && drilled.run_again >= 1 && drilled.in_doubt == 0, "{drilled:?}");
+    // With some crashes both are there, and others have lost them.
+    let some = 2..=drilled.points;
+    assert!(some.contains(&drilled.cut_short) && some.contains(&drilled.overtaken), "{drilled:?}");
+}

@@ -169,10 +169,16 @@ pub trait Moniker: Send + Sync {
         Vec::new()
     }
 
-    /// Keys of the calls that urgent guidance ends before their time in this state. It is taken once they have
-    /// ended, because what they have said was said before it; other calls go on beside it.
-    fn cuts(&self, spec: &SessionSpec, state: &Value, _guidance: &Value) -> Vec<String> {
+    /// Keys of the calls that guidance ends before their time in this state; without guidance, those that the end of
+    /// the session does. It is taken once they have ended, because what they have said was said, and is paid for,
+    /// before it; other calls go on beside it.
+    fn cuts(&self, spec: &SessionSpec, state: &Value, _guidance: Option<&Value>) -> Vec<String> {
         self.calls(spec, state).into_iter().map(|call| call.key).collect()
+    }
+
+    /// Whether guidance ends what calls are for, so that it cuts them although it is not urgent.
+    fn ends_work(&self, _guidance: &Value) -> bool {
+        false
     }
 
     /// Sessions that work for this one in this state: a pause of it is theirs as well.

@@ -45,6 +45,8 @@ pub struct Session {
     unsaved: Unsaved,
     /// Calls are under way: a pause waits for them.
     is_calling: bool,
+    /// Calls are cut short, and recorded: a stop waits for them.
+    is_stop_held: bool,
 }
 
 /// What to do at a step boundary.
@@ -74,6 +76,7 @@ impl Session {
             control: LaneInbox::default(),
             work: LaneInbox::default(),
             is_calling: false,
+            is_stop_held: false,
         }
     }
 
@@ -125,11 +128,11 @@ impl Session {
         }
     }
 
-    /// Waits for the timer, unless there is input it need not wait for or urgent guidance.
+    /// Waits for the timer, unless there is input it need not wait for, urgent guidance, or a stop.
     fn wait_or_hurry(&self) -> Next {
         let waits_for_input = self.head.cause == Cause::Input;
         let has_input = self.work.front().is_some() || self.next_guidance().is_some();
-        if (waits_for_input && has_input) || self.urgent_guidance_after(0) {
+        if (waits_for_input && has_input) || self.urgent_guidance_after(0) || self.is_stop_held {
             return Next::Step;
         }
         Next::Wait { until_ms: self.head.wake_at_ms }

@@ -18,6 +18,7 @@ use domain::session::{Next, Session};
 use schemas::action::{Action, Lane};
 use schemas::id::SessionKey;
 use tokio::sync::mpsc;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::runner::Shared;
@@ -87,6 +88,8 @@ struct Live {
     contexts: Contexts,
     /// Found at load: an effect was sent and its answer is not known (invariant E2).
     in_doubt: Option<String>,
+    /// When a stop that was asked for waits no longer for the calls under way.
+    stops_by: Option<Instant>,
 }
 
 impl Actor {
@@ -108,7 +111,7 @@ impl Actor {
         let in_flight = InFlight::new();
         let (calls, contexts) = (Calls::default(), Contexts::default());
         let (context, mailbox) = (self.context, self.mailbox);
-        let mut live = Live { context, mailbox, session, in_flight, calls, contexts, in_doubt };
+        let mut live = Live { context, mailbox, session, in_flight, calls, contexts, in_doubt, stops_by: None };
         first.into_iter().for_each(|mail| live.admit(mail));
         let ended = live.run().await;
         match ended {
@@ -129,6 +132,8 @@ impl Live {
                 return Ok(Exit::HandedOver);
             }
             self.session.set_calling(self.calls.is_open());
+            let is_stop_held = self.holds_stop();
+            self.session.hold_stop(is_stop_held);
             match self.session.boundary(self.context.now_ms()) {
                 Next::Step => self.step().await?,
                 Next::Wait { until_ms } => self.wait(until_ms).await?,

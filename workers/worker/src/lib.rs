@@ -10,6 +10,8 @@ pub mod step_log;
 pub mod talk;
 mod actor;
 mod auditor;
+#[cfg(test)]
+mod fakes;
 mod heartbeat;
 mod outgoing;
 mod shard_task;

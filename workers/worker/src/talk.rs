@@ -30,7 +30,6 @@ use schemas::problem::Code;
 use tokio::sync::Notify;
 
 pub use ends::Ends;
-pub(crate) use moves::KINDS as SHOWN;
 
 /// The ports it needs.
 #[derive(Clone)]

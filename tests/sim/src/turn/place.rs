@@ -3,21 +3,28 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use domain::ports::{ActionCall, Definitions};
+use domain::chat::ChatCall;
+use domain::ports::{ActionCall, Conversations, Definitions, Inserted};
+use schemas::conversation::{LogRow, Turn};
 use schemas::id::{Namespace, WorkerId};
+use testkit::contract::words::{conversation, gapless, log_query, turn_id};
 use testkit::fake::{Breakages, MemStore, ScriptedModels, ScriptedTools, WordEmbedder};
 use testkit::unreliable::{CrashPoint, FaultRates, Faults, Unreliable};
 use worker::executor::{Executor, ExecutorConfig, ExecutorDeps, Nudge, NudgingCommits};
 use worker::runner::{Runner, RunnerDeps};
 use worker::talk::{TalkDeps, Talking};
 
-use super::script;
+use super::script::{CONVERSATION, Script, TURN, object_to};
+use super::speaking::Speaking;
 use crate::drill::post;
 use crate::fleet::{self, runner_config, runner_deps};
 use crate::plan::Plan;
 use crate::world::World;
 
+/// Cheap to clone; clones are the same place.
+#[derive(Clone)]
 pub struct Place {
+    pub script: &'static Script,
     pub world: World,
     pub models: ScriptedModels,
     pub tools: ScriptedTools,
@@ -33,25 +40,39 @@ pub struct Process {
 
 impl Place {
     /// The turn has been asked for, and nobody is at work yet.
-    pub async fn new() -> Self {
-        Self::with(Breakages::default()).await
+    pub async fn new(script: &'static Script) -> Self {
+        Self::with(script, Breakages::default()).await
     }
 
     /// The same, on a store that is broken like this.
-    pub async fn with(breakages: Breakages) -> Self {
+    pub async fn with(script: &'static Script, breakages: Breakages) -> Self {
         let plan = Plan { lease_ms: 2_000, renew_ms: 500, idle_evict_ms: 2_000, breakages, ..Plan::calm(1) };
         let world = World::new(plan);
-        let defined = world.store.define(&Namespace::default_ns(), &script::definitions()).await;
-        assert!(defined.is_ok(), "{defined:?}");
-        for (id, body) in script::opening() {
+        open(&world.store, script).await;
+        for (id, body) in script.opening() {
             post(&world, id, &body).await;
         }
         let witness = world.store.clone();
-        let models = ScriptedModels::new(Arc::new(script::reply), script::THOUGHT, world.clock.clone())
-            .with_witness(Arc::new(move |call| script::object_to(&witness, call)));
+        let models = ScriptedModels::new(Arc::new(script.reply), script.thought, world.clock.clone()).with_witness(
+            Arc::new(move |call: &ChatCall| object_to(&witness, call).or_else(|| (script.object)(&witness, call))),
+        );
         let store = world.store.clone();
-        let tools = ScriptedTools::new(Arc::new(move |call: ActionCall| script::work(store.clone(), call)));
-        Self { world, models, tools }
+        let tools = ScriptedTools::new(Arc::new(move |call: ActionCall| (script.work)(store.clone(), call)));
+        Self { script, world, models, tools }
+    }
+
+    /// The log of the conversation; fails if it has a hole.
+    pub async fn log(&self) -> Vec<LogRow> {
+        let rows = Conversations::log(&self.world.store, &log_query(CONVERSATION)).await;
+        let rows = rows.expect("no faults are scripted");
+        gapless(&rows);
+        rows
+    }
+
+    /// The turn that was asked for.
+    pub async fn turn(&self) -> Turn {
+        let found = self.world.store.turn(&Namespace::default_ns(), &turn_id(TURN)).await;
+        found.expect("no faults are scripted").expect("it began")
     }
 
     pub fn start(&self, name: &str, crash: Option<CrashPoint>) -> Process {
@@ -91,7 +112,7 @@ impl Place {
             conversations: store.clone(),
             sessions: store.clone(),
             definitions: store.clone(),
-            models: Arc::new(Unreliable::new(Arc::new(self.models.clone()), faults.clone())),
+            models: Arc::new(Unreliable::new(Arc::new(Speaking(self.models.clone())), faults.clone())),
             memories: store.clone(),
             embedder: Arc::new(WordEmbedder::new("words")),
             live: Arc::new(Unreliable::new(Arc::new(world.live.clone()), faults.clone())),
@@ -107,5 +128,17 @@ impl Place {
         process.runner.kill();
         process.executor.kill();
         self.world.store.process_ended(process.worker);
+    }
+}
+
+/// Who takes part is defined, and what was said before is there.
+async fn open(store: &MemStore, script: &Script) {
+    let namespace = Namespace::default_ns();
+    let defined = store.define(&namespace, &(script.definitions)()).await;
+    assert!(defined.is_ok(), "{defined:?}");
+    let before = (script.before)();
+    if !before.is_empty() {
+        let opened = Conversations::create(store, &namespace, &conversation(CONVERSATION), &[], &before).await;
+        assert!(matches!(opened, Ok(Inserted::New(_))), "{opened:?}");
     }
 }

@@ -1,149 +1,180 @@
-//! Who the agents are, what their models say, and what their tools do.
+//! What a scenario is made of: who takes part, what they are asked for, what models say and what tools do.
 
 use std::time::Duration;
 
-use domain::chat::{ChatCall, Part, ToolCall};
+use domain::chat::{ChatCall, Message, Part, ToolCall};
 use domain::definition::{NewDefinition, check};
-use domain::ports::{ActionCall, OperationQuery, Operations};
-use schemas::conversation::{OperationKind, OperationState};
+use domain::ports::ActionCall;
+use schemas::conversation::LogRecord;
 use schemas::definition::DefinitionKind;
 use schemas::id::{ConversationId, Namespace};
 use serde_json::{Value, json};
-use testkit::contract::words::{conversation_id, operation_query};
 use testkit::fake::MemStore;
 use testkit::fake::tools::Work;
 
-/// How long models and tools take.
-pub const THOUGHT: Duration = Duration::from_millis(5);
-const ATTEMPT: Duration = Duration::from_millis(10);
-/// How often work in the background looks whether it may end.
-const LOOK: Duration = Duration::from_millis(10);
-
-const CONVERSATION: &str = "c1";
+/// Where all is said, and the turn that is asked for.
+pub const CONVERSATION: &str = "c1";
 pub const TURN: &str = "t1";
-/// The message that says that work goes on in the background.
-const ACKNOWLEDGED: &str = "t1.m3";
-/// Tools that run at most once.
-const ONCE: [&str; 2] = ["send", "pay"];
+/// How long a tool takes.
+pub const ATTEMPT: Duration = Duration::from_millis(10);
+/// How often a tool looks whether it may end.
+pub const LOOK: Duration = Duration::from_millis(10);
+/// What stands for the result of a call that may be in doubt.
+const SETTLED: &str = "settled";
 
-/// What comes of a call of such a tool depends on the crash.
-pub fn is_once(call_id: &str) -> bool {
-    ONCE.iter().any(|tool| call_id == call_of(tool))
+pub struct Script {
+    /// Who is asked comes first; all of them remember.
+    pub agents: &'static [&'static str],
+    pub said: &'static str,
+    pub definitions: fn() -> Vec<NewDefinition>,
+    /// What the conversation has already.
+    pub before: fn() -> Vec<LogRecord>,
+    /// How long models take.
+    pub thought: Duration,
+    pub reply: fn(&ChatCall) -> Vec<Part>,
+    /// Why a model must not be asked now, besides what no model is asked for.
+    pub object: fn(&MemStore, &ChatCall) -> Option<String>,
+    pub work: fn(MemStore, ActionCall) -> Work,
+    /// Models that are asked at a time, at most.
+    pub at_once: usize,
+    /// Tools that run at most once. Each is called once, by [`tool_call`].
+    pub once: &'static [&'static str],
+    /// Calls of tools that fail in every run.
+    pub refused: usize,
+}
+
+/// What scripts have in common.
+pub const PLAIN: Script = Script {
+    agents: &["ben"],
+    said: "do it",
+    definitions: Vec::new,
+    before: Vec::new,
+    thought: Duration::from_millis(5),
+    reply: |_| Vec::new(),
+    object: |_, _| None,
+    work: done,
+    at_once: 1,
+    once: &[],
+    refused: 0,
+};
+
+impl Script {
+    /// All is posted before the worker starts, so that nothing depends on who is faster.
+    pub fn opening(&self) -> [(&'static str, Value); 2] {
+        let payload = json!({"moniker": "converse", "conversation_id": CONVERSATION});
+        let said = json!({"text": self.said, "turn_id": TURN});
+        [
+            ("create", json!({"type": "create", "session_id": "s1", "agent_id": self.agents[0], "payload": payload})),
+            ("said", json!({"type": "input", "session_id": "s1", "payload": said})),
+        ]
+    }
+
+    /// What comes of a call of such a tool depends on the crash.
+    pub fn is_once(&self, call_id: &str) -> bool {
+        self.once.iter().any(|tool| call_id == call_of(tool))
+    }
+
+    /// What a model is shown, but for what depends on the crash.
+    pub fn words(&self, call: &ChatCall) -> String {
+        call.request.messages.iter().map(|message| self.in_words(message)).collect::<Vec<_>>().join("\n")
+    }
+
+    pub fn in_words(&self, message: &Message) -> String {
+        let parts = message.content.iter().map(|part| match part {
+            Part::ToolResult { call_id, .. } if self.is_once(call_id) => format!("{call_id} {SETTLED}"),
+            other => json!(other).to_string(),
+        });
+        format!("{}: {}", message.role.as_str(), parts.collect::<Vec<_>>().join(" "))
+    }
+
+    /// A result as the log has it, but for what depends on the crash.
+    pub fn result(&self, body: &Value) -> Value {
+        let call = body["tool_call_id"].as_str().unwrap_or_default();
+        if self.is_once(call) {
+            return json!([call, SETTLED]);
+        }
+        json!([call, body["success"], body["result"], body["error"]])
+    }
 }
 
 fn call_of(tool: &str) -> String {
     format!("call-{tool}")
 }
 
-/// All is posted before the worker starts, so that nothing depends on who is faster.
-pub fn opening() -> [(&'static str, Value); 2] {
-    let payload = json!({"moniker": "converse", "conversation_id": CONVERSATION});
-    [
-        ("create", json!({"type": "create", "session_id": "s1", "agent_id": "ben", "payload": payload})),
-        ("said", json!({"type": "input", "session_id": "s1", "payload": {"text": "do it all", "turn_id": TURN}})),
-    ]
+/// The one call of a tool.
+pub fn tool_call(name: &str) -> Part {
+    call(&call_of(name), name, name)
 }
 
-/// The agent `ben` with its tools, and the agent `dev`, whom it asks.
-pub fn definitions() -> Vec<NewDefinition> {
-    let mut all = Vec::new();
-    for (name, class, more) in [
-        ("look", "idempotent", json!({})),
-        ("send", "at_most_once", json!({})),
-        ("build", "idempotent", json!({"async": true})),
-        ("pay", "at_most_once", json!({"requires_approval": {"expires_s": 3_600}})),
-    ] {
-        all.extend(tool(name, class, &more));
-    }
-    let ask = json!({"id": "ask_dev", "name": "ask_dev", "description": "Asks Dev.", "library_id": "desk",
-                     "input_schema": {"type": "object"}, "target_type": "agent", "target_id": "dev"});
-    all.push(new(DefinitionKind::Tool, &ask));
-    let tools = ["look", "send", "build", "ask_dev", "pay"];
-    all.push(agent("ben", json!({"system_prompt": "You lead.", "model_profile_id": "m", "tool_ids": tools})));
-    all.push(agent("dev", json!({"system_prompt": "You develop.", "model_profile_id": "m"})));
-    all
+pub fn call(id: &str, name: &str, what: &str) -> Part {
+    let input = json!({ "what": what });
+    Part::ToolCall(ToolCall { id: id.to_owned(), name: name.to_owned(), input, invalid: None, signature: None })
 }
 
-/// A tool with the task and the action that it stands for.
-fn tool(name: &str, class: &str, more: &Value) -> [NewDefinition; 3] {
-    let (task, action) = (format!("{name}-task"), format!("{name}-action"));
-    let mut tool = json!({"id": name, "name": name, "description": name, "library_id": "desk",
-                          "input_schema": {"type": "object"}, "target_type": "task", "target_id": task,
-                          "effect_class": class});
-    for (field, value) in more.as_object().into_iter().flatten() {
-        tool[field] = value.clone();
-    }
-    let steps = json!([{"ref": "only", "action_def_id": action}]);
-    let task = json!({"id": task, "name": task, "library_id": "desk", "steps": steps});
-    let action = json!({"id": action, "name": action, "library_id": "desk", "kind": "mock", "operation": "return",
-                        "config": {}, "effect_class": class});
-    [new(DefinitionKind::ActionDef, &action), new(DefinitionKind::Task, &task), new(DefinitionKind::Tool, &tool)]
-}
-
-fn agent(id: &str, persona: Value) -> NewDefinition {
-    let agent = json!({"id": id, "name": id, "project_ids": ["p1"], "persona_inline": persona});
-    new(DefinitionKind::Agent, &agent)
-}
-
-fn new(kind: DefinitionKind, value: &Value) -> NewDefinition {
-    check(kind, value).unwrap_or_else(|problems| panic!("{value}: {problems:?}")).new
-}
-
-/// What is said follows from the place alone: which move of whose turn.
-pub fn reply(call: &ChatCall) -> Vec<Part> {
-    match call.id.as_str() {
-        "t1.1" => vec![tool_call("look"), tool_call("send")],
-        "t1.2" => vec![tool_call("build")],
-        "t1.3" => vec![Part::text("It is being built.")],
-        "t1.4" => vec![Part::text("It is built."), tool_call("ask_dev")],
-        "t1.5" => vec![tool_call("pay")],
-        "t1.6" => vec![Part::text("All is done.")],
-        _ => vec![Part::text("Dev did it.")],
-    }
-}
-
-fn tool_call(name: &str) -> Part {
-    let input = json!({ "what": name });
-    Part::ToolCall(ToolCall { id: call_of(name), name: name.to_owned(), input, invalid: None, signature: None })
-}
-
-/// Why a model must not be asked now: a recorded reply is never asked for again, and moves come one after
-/// the other.
-pub fn object_to(store: &MemStore, call: &ChatCall) -> Option<String> {
-    let (turn, number) = call.id.rsplit_once('.')?;
-    let number: u32 = number.parse().ok()?;
-    let conversation = ConversationId::parse(&call.context.conversation_id).ok()?;
-    let is_recorded =
-        |number: u32| store.has_record(&Namespace::default_ns(), &conversation, &format!("{turn}.move.{number}"));
-    if is_recorded(number) {
-        return Some(format!("{} is asked for and is recorded already", call.id));
-    }
-    let is_early = number > 1 && !is_recorded(number - 1);
-    is_early.then(|| format!("{} is asked for before the move before it is recorded", call.id))
-}
-
-/// One attempt of a tool.
-pub fn work(store: MemStore, call: ActionCall) -> Work {
+fn done(_: MemStore, call: ActionCall) -> Work {
     Box::pin(async move {
         tokio::time::sleep(ATTEMPT).await;
-        match call.tool.as_str() {
-            // The order of the log must not depend on who is faster.
-            "build" => acknowledged(&store).await,
-            "pay" => assert!(is_allowed(&store).await, "it is paid before somebody has said yes"),
-            _ => {}
-        }
         Ok(json!({ "done": call.tool }))
     })
 }
 
-async fn acknowledged(store: &MemStore) {
-    while !store.has_record(&Namespace::default_ns(), &conversation_id(CONVERSATION), ACKNOWLEDGED) {
-        tokio::time::sleep(LOOK).await;
-    }
+/// A tool with the task and the action that it stands for.
+pub fn tool(name: &str, class: &str, more: &Value) -> [NewDefinition; 3] {
+    let (task, action) = (format!("{name}-task"), format!("{name}-action"));
+    let tool = json!({"id": name, "name": name, "description": name, "library_id": "desk",
+                      "input_schema": {"type": "object"}, "target_type": "task", "target_id": task,
+                      "effect_class": class});
+    let steps = json!([{"ref": "only", "action_def_id": action}]);
+    let task = json!({"id": task, "name": task, "library_id": "desk", "steps": steps});
+    let action = json!({"id": action, "name": action, "library_id": "desk", "kind": "mock", "operation": "return",
+                        "config": {}, "effect_class": class});
+    [
+        new(DefinitionKind::ActionDef, &action),
+        new(DefinitionKind::Task, &task),
+        new(DefinitionKind::Tool, &with(tool, more)),
+    ]
 }
 
-async fn is_allowed(store: &MemStore) -> bool {
-    let (kind, state) = (Some(OperationKind::Approval), Some(OperationState::Completed));
-    let answered = store.operations(&OperationQuery { kind, state, ..operation_query() }).await;
-    answered.is_ok_and(|answered| !answered.is_empty())
+/// A tool that stands for an agent.
+pub fn asks(name: &str, agent: &str, more: &Value) -> NewDefinition {
+    let tool = json!({"id": name, "name": name, "description": "Asks somebody.", "library_id": "desk",
+                      "input_schema": {"type": "object"}, "target_type": "agent", "target_id": agent});
+    new(DefinitionKind::Tool, &with(tool, more))
+}
+
+pub fn agent(id: &str, persona: &Value) -> NewDefinition {
+    let agent = json!({"id": id, "name": id, "project_ids": ["p1"], "persona_inline": persona});
+    new(DefinitionKind::Agent, &agent)
+}
+
+pub fn new(kind: DefinitionKind, value: &Value) -> NewDefinition {
+    check(kind, value).unwrap_or_else(|problems| panic!("{value}: {problems:?}")).new
+}
+
+fn with(mut value: Value, more: &Value) -> Value {
+    for (field, given) in more.as_object().into_iter().flatten() {
+        value[field] = given.clone();
+    }
+    value
+}
+
+/// Why no model must be asked now: a recorded answer is never asked for again, be it a reply or a summary, and moves
+/// come one after the other.
+pub fn object_to(store: &MemStore, call: &ChatCall) -> Option<String> {
+    let (turn, number) = call.id.rsplit_once('.')?;
+    let number: u32 = number.parse().ok()?;
+    let conversation = ConversationId::parse(&call.context.conversation_id).ok()?;
+    let has = |id: String| store.has_record(&Namespace::default_ns(), &conversation, &id);
+    let is_recorded = |number: u32| has(format!("{turn}.move.{number}")) || has(format!("{turn}.{number}.call"));
+    if is_recorded(number) {
+        return Some(format!("{} is asked for and is recorded already", call.id));
+    }
+    // Pieces of a compaction that had nothing to do have asked nobody.
+    let is_early = !is_summary(call) && number > 1 && !is_recorded(number - 1);
+    is_early.then(|| format!("{} is asked for before the move before it is recorded", call.id))
+}
+
+/// Whether a model is asked to sum up what is old.
+pub fn is_summary(call: &ChatCall) -> bool {
+    call.id.contains(".compact.")
 }

@@ -170,6 +170,9 @@ fn ended(namespace: &Namespace, operation: &Operation, actor: &str, outcome: Val
 pub fn not_open(operation: &Operation) -> Box<Problem> {
     let state = match operation.state {
         OperationState::Pending | OperationState::Running => "being ended by somebody else just now",
+        OperationState::Completed if operation.kind == OperationKind::Approval => {
+            "completed: somebody answered it, or nobody did in time and its default counted"
+        }
         OperationState::Completed => "completed",
         OperationState::Failed => "failed",
         OperationState::Cancelled => "cancelled: its turn or session ended first",

@@ -38,7 +38,7 @@ pub struct AgentCall {
     /// How long it has to answer.
     #[serde(default = "usual_ms")]
     pub timeout_ms: u64,
-    /// The session of the agent that takes part already: it is asked, and no other is made.
+    /// The session of the agent that took part when the model was asked. It may have ended since.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seated: Option<SessionId>,
 }
@@ -57,9 +57,14 @@ pub(super) struct From<'a> {
 }
 
 impl AgentCall {
-    /// The session that works on it.
+    /// The session that works on it, as far as is known.
     pub fn child(&self) -> SessionId {
-        self.seated.clone().unwrap_or_else(|| ids::session_id(self.operation_id.as_str(), "s"))
+        self.seated.clone().unwrap_or_else(|| self.made())
+    }
+
+    /// The session that is made for it, unless the agent has a seat.
+    fn made(&self) -> SessionId {
+        ids::session_id(self.operation_id.as_str(), "s")
     }
 
     /// The turn of that session.
@@ -102,25 +107,26 @@ pub(super) fn refusal(call: &AgentCall, from: &From<'_>) -> Option<ToolResult> {
     None
 }
 
-/// The actions that make the call: a session, unless it is there, and its input. Others may have looped the agent in
-/// by the time they are accepted: then it is asked at its seat. Of the caller's turn: its lane, and what it has left.
+/// The actions that make the call: a session, and its input. Whether an agent that is looped in takes part already is
+/// known when they are accepted, and not before: then no session is made, and it is asked at its seat. Of the caller's
+/// turn: its lane, and what it has left.
 pub(super) fn actions(call: &AgentCall, from: &From<'_>, (lane, left): (Option<&Lane>, Left)) -> Vec<FollowUp> {
     let joins = call.mode == InvocationMode::LoopIn;
     let input = FollowUp {
         action_id: ids::action_id(call.operation_id.as_str(), "input"),
         kind: ActionType::Input,
-        session_id: call.child(),
+        session_id: call.made(),
         agent_id: joins.then(|| call.agent_id.clone()),
         payload: Json::of(&Value::Object(input(call, from, (lane, left)))),
         session: None,
         seat: joins.then(|| from.conversation.clone()),
     };
-    if call.seated.is_some() { vec![input] } else { vec![creation(call, from, left), input] }
+    vec![creation(call, from, left), input]
 }
 
 /// The session that works on the call. A delegate may use what its caller has left.
 fn creation(call: &AgentCall, from: &From<'_>, left: Left) -> FollowUp {
-    let child = call.child();
+    let child = call.made();
     let delegate = call.mode == InvocationMode::Delegate;
     let conversation =
         if delegate { ids::conversation_id(call.operation_id.as_str(), "c") } else { from.conversation.clone() };
@@ -292,10 +298,14 @@ pub(super) fn usage_in(value: &Value) -> TurnUsage {
 
 /// Ends the turn of an agent that was looped in, and that stays, when the turn that asked is cancelled.
 pub(super) fn cancel(joined: &super::state::Joined, conversation: &ConversationId) -> FollowUp {
+    let turn = joined.turn_id.as_str();
+    // It may have been asked at another seat than the one that was known: no session has this name, so that it is
+    // found where it sits.
+    let at_seat = joined.was_there.then(|| ids::session_id(turn, "seat"));
     FollowUp {
-        action_id: ids::action_id(joined.turn_id.as_str(), "cancel"),
+        action_id: ids::action_id(turn, "cancel"),
         kind: ActionType::Interrupt,
-        session_id: joined.session_id.clone(),
+        session_id: at_seat.unwrap_or_else(|| joined.session_id.clone()),
         agent_id: joined.agent_id.clone(),
         payload: Json::of(&json!({"guidance": {"cancel_turn": joined.turn_id}, "mode": MODE_NOW})),
         session: None,

@@ -27,13 +27,21 @@ fn cancelled(guidance: &Value) -> Option<&str> {
     guidance.get("cancel_turn").and_then(Value::as_str)
 }
 
-/// Keys of the calls that urgent guidance ends before their time: the replies of all turns or, if it ends a turn,
-/// whatever a model is asked for that turn, so that what was used by then is recorded. Turns beside it go on (SPEC
-/// W-TRN-06). Calls of other kinds have nothing to say, and a summary is of use after the guidance, too.
-pub(super) fn cuts(state: &TalkState, guidance: &Value) -> Vec<String> {
-    let is_cut = |lane: &&Lane| match cancelled(guidance) {
-        Some(turn) => lane.turn.turn_id.as_str() == turn && matches!(lane.stage, Stage::Think | Stage::Compact),
-        None => lane.stage == Stage::Think,
+/// Whether guidance ends a turn, and so what a model is asked for it, urgent or not.
+pub(super) fn ends_work(guidance: &Value) -> bool {
+    cancelled(guidance).is_some()
+}
+
+/// Keys of the calls that guidance ends before their time: the replies of all turns or, if it ends a turn, whatever a
+/// model is asked for that turn, so that what was used by then is recorded. Turns beside it go on (SPEC W-TRN-06).
+/// Without guidance the session ends, and all turns do. Calls of other kinds have nothing to say, and a summary is of
+/// use after guidance that ends nothing, too.
+pub(super) fn cuts(state: &TalkState, guidance: Option<&Value>) -> Vec<String> {
+    let asks = |lane: &Lane| matches!(lane.stage, Stage::Think | Stage::Compact);
+    let is_cut = |lane: &&Lane| match guidance.map(cancelled) {
+        None => asks(lane),
+        Some(Some(turn)) => asks(lane) && lane.turn.turn_id.as_str() == turn,
+        Some(None) => lane.stage == Stage::Think,
     };
     state.lanes.iter().filter(is_cut).filter_map(answers::awaited_key).collect()
 }

@@ -64,8 +64,12 @@ impl Moniker for Converse {
         state.lanes.iter().filter_map(|lane| call(spec, conversation, lane, &state, &pending)).collect()
     }
 
-    fn cuts(&self, _spec: &SessionSpec, state: &Value, guidance: &Value) -> Vec<String> {
+    fn cuts(&self, _spec: &SessionSpec, state: &Value, guidance: Option<&Value>) -> Vec<String> {
         read(state).map(|state| guide::cuts(&state, guidance)).unwrap_or_default()
+    }
+
+    fn ends_work(&self, guidance: &Value) -> bool {
+        guide::ends_work(guidance)
     }
 
     fn decide(&self, input: &StepInput<'_>) -> Decision {

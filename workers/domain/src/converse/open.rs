@@ -276,10 +276,10 @@ fn no_room(call: &ToolCall) -> ToolResult {
     ToolResult::failed(&call.id, ToolError { code: ToolErrorCode::PermissionDenied, message, retriable: true })
 }
 
-/// What a model is told when a person said no.
+/// What a model is told when a person said no, or nobody said anything for as long as that was waited for.
 pub(super) fn denied(call_id: &str, reason: Option<&str>) -> ToolResult {
     let message = match reason {
-        Some(reason) => format!("a person said no: {reason}"),
+        Some(reason) => format!("this was not allowed: {reason}"),
         None => "a person said no; go on without it".to_owned(),
     };
     ToolResult::failed(call_id, ToolError { code: ToolErrorCode::PermissionDenied, message, retriable: false })

@@ -5,6 +5,7 @@ use schemas::definition::AgentConstraints;
 use schemas::id::{AgentId, DefinitionId, TurnId};
 use serde_json::Value;
 
+use super::assembly::Assembly;
 use super::budget::Over;
 use super::decision::TurnDecision;
 use super::ids;
@@ -44,6 +45,29 @@ pub struct Reply {
     pub messages: Vec<chat::Message>,
     /// Tokens of a request that is over its budget, by the estimate: the model was not asked.
     pub over_budget: Option<u64>,
+}
+
+impl Reply {
+    /// What is there before the model is asked: what the context says of the agent, and how much of the turn's records
+    /// the model is shown.
+    pub fn blank(context: &Assembly, seen: u64, heard: u32) -> Self {
+        Self {
+            reply: None,
+            failure: None,
+            cut: None,
+            record: None,
+            over: None,
+            agent_name: context.agent_name.clone(),
+            tools: context.tools.clone(),
+            constraints: context.constraints.clone(),
+            project_ids: context.project_ids.clone(),
+            seats: Vec::new(),
+            seen,
+            heard,
+            messages: Vec::new(),
+            over_budget: None,
+        }
+    }
 }
 
 /// What becomes of a lane after a reply.

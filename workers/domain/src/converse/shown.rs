@@ -11,6 +11,11 @@ use crate::chat::{ChatFailure, ChatRequest, ErrorCategory, Message, Role, ToolCh
 use crate::compact::{Batch, Entry, Job, Piece, old};
 use crate::context::estimate_request;
 
+/// Records of a turn that its model is shown behind its context: replies, what came of them and beside them, and what
+/// stands for them.
+pub const SHOWN: [LogKind; 5] =
+    [LogKind::Move, LogKind::ToolResult, LogKind::AsyncResult, LogKind::Note, LogKind::Summary];
+
 /// Stands before a history that would begin with the agent's own words or calls: providers want a user's first.
 const OPENING: &str = "[What came before is summed up, or left out.]";
 

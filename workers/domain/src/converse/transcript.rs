@@ -11,6 +11,9 @@ use super::ids;
 use crate::chat::{Message, Part, Role, ToolCall, ToolResult};
 use crate::compact::Entry;
 
+/// What comes beside replies: notes, and results of work in the background.
+pub const BESIDE: [LogKind; 2] = [LogKind::Note, LogKind::AsyncResult];
+
 /// The body of a `move` record: one recorded reply of a model.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct MoveRecord {
@@ -74,9 +77,9 @@ pub fn seen(reply: &LogRow) -> u64 {
     reply.record.body.to::<Seen>().map_or(0, |reply| reply.seen)
 }
 
-/// How much of a turn's records came beside its replies: notes, and results of work in the background.
+/// How much of a turn's records came beside its replies.
 pub fn heard(rows: &[LogRow]) -> u32 {
-    let beside = rows.iter().filter(|row| matches!(row.record.kind, LogKind::Note | LogKind::AsyncResult));
+    let beside = rows.iter().filter(|row| BESIDE.contains(&row.record.kind));
     u32::try_from(beside.count()).unwrap_or(u32::MAX)
 }
 

@@ -62,6 +62,11 @@ impl Session {
         self.is_calling = is_calling;
     }
 
+    /// Whether a stop waits for calls that are cut short for it.
+    pub fn hold_stop(&mut self, is_held: bool) {
+        self.is_stop_held = is_held;
+    }
+
     /// Goes with the next commit.
     pub(super) fn emit(&mut self, emits: Emits, now_ms: i64) {
         let mut talk = emits.talk;

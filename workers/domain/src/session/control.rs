@@ -32,10 +32,26 @@ impl Session {
         self.control.iter().any(|action| action.session_seq > session_seq && is_urgent(action))
     }
 
-    /// Keys of the calls that end before their time for the urgent guidance that waits (`Moniker::cuts`).
+    /// Whether something waits that ends calls before their time: what they came to is recorded before it is taken.
+    pub fn cuts_calls(&self) -> bool {
+        self.control.iter().any(|action| self.is_cutting(action))
+    }
+
+    /// Keys of those calls (`Moniker::cuts`).
     pub fn cut_short(&self) -> Vec<String> {
-        let urgent = self.control.iter().filter(|action| is_urgent(action));
-        urgent.flat_map(|action| self.moniker.cuts(&self.spec, &self.state, &guidance_of(action))).collect()
+        let cuts = |action: &Action| {
+            let guidance = (action.kind == ActionType::Interrupt).then(|| guidance_of(action));
+            self.moniker.cuts(&self.spec, &self.state, guidance.as_ref())
+        };
+        self.control.iter().filter(|action| self.is_cutting(action)).flat_map(cuts).collect()
+    }
+
+    fn is_cutting(&self, action: &Action) -> bool {
+        match action.kind {
+            ActionType::Destroy => true,
+            ActionType::Interrupt => is_urgent(action) || self.moniker.ends_work(&guidance_of(action)),
+            _ => false,
+        }
     }
 
     /// The oldest guidance that no step has taken.
@@ -51,6 +67,9 @@ impl Session {
     }
 
     pub(super) fn apply_control(&mut self, now_ms: i64) {
+        if self.is_stop_held {
+            return;
+        }
         self.begin_stopping(now_ms);
         if self.is_calling && self.pause_asked() {
             return;

@@ -191,6 +191,19 @@ fn the_next_commit_guards_what_the_one_before_left() {
 }
 
 #[test]
+fn a_stop_waits_for_the_calls_that_are_cut_short_for_it_and_nothing_goes_before_it() {
+    let mut bench = Bench::new(|spec| spec.loop_interval_ms = 60_000);
+    bench.turn();
+    bench.post(ActionType::Destroy, json!({}));
+    bench.post(ActionType::Pause, json!({}));
+    assert!(bench.session.cuts_calls());
+    bench.session.hold_stop(true);
+    assert_eq!((bench.boundary(), bench.status()), (Next::Step, SessionStatus::Running), "it takes what they came to");
+    bench.session.hold_stop(false);
+    assert_eq!((bench.boundary(), bench.status()), (Next::Rest, SessionStatus::Stopped));
+}
+
+#[test]
 fn pause_holds_guidance_and_input_until_resume() {
     let mut bench = Bench::new(|_| ());
     bench.turn();

@@ -134,6 +134,9 @@ fn file(layers: &Layers, problems: &mut Vec<Problem>) -> (toml::Table, Sections)
         budgets: section(&mut table, "budgets", &mut refuse),
     };
     for (name, budget) in &sections.budgets {
+        if [budget.each.max_seconds_per_turn, budget.each.max_seconds_per_session].contains(&Some(0)) {
+            refuse(format!("budgets.{name}"), "seconds must be numbers from 1 on".into());
+        }
         let costs = [budget.max_cost, budget.each.max_cost_per_turn, budget.each.max_cost_per_session];
         if costs.into_iter().flatten().any(|cost| !cost.is_finite() || cost < 0.0) {
             refuse(format!("budgets.{name}"), "costs must be numbers from 0 on".into());

@@ -69,6 +69,17 @@ fn every_problem_is_reported_at_once_with_key_value_and_remedy() {
     assert!(!text.contains("guest") && !text.contains("short\""), "secrets must not be repeated:\n{text}");
 }
 
+/// Nothing would lift it: a yes allows as much once more.
+#[test]
+fn a_budget_of_no_time_is_refused() {
+    for scope in ["turn", "session"] {
+        let file = |seconds: u32| format!("[budgets.team.each]\nmax_seconds_per_{scope} = {seconds}\n");
+        let text = Config::load(&layers(Some(&file(0)), &[], &[])).unwrap_err().to_string();
+        assert!(text.contains("budgets.team in stepfleet.toml: seconds must be numbers from 1 on"), "{text}");
+        assert!(Config::load(&layers(Some(&file(1)), &[], &[])).is_ok());
+    }
+}
+
 #[test]
 fn a_file_that_is_not_toml_is_one_problem() {
     let text = Config::load(&layers(Some("listen = "), &[], &[])).unwrap_err().to_string();

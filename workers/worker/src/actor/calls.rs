@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use domain::effect::{EffectCall, EffectFailure, Outcome};
 use domain::moniker::{Answer, Call};
-use schemas::limits::EFFECT_MS_MAX;
+use schemas::limits::{DESTROY_GRACE_MS, EFFECT_MS_MAX};
 use schemas::problem::Code;
 use schemas::telemetry::metric;
 use tokio::task::{AbortHandle, Id, JoinError, JoinSet};
@@ -68,6 +68,11 @@ impl Calls {
     /// Those of these calls that are under way.
     pub fn under_way<'c>(&'c self, keys: &'c [String]) -> impl Iterator<Item = &'c String> {
         self.keys.values().map(|(key, _)| key).filter(move |key| keys.contains(key))
+    }
+
+    /// Whether one of these calls is under way, or has an answer that no step has taken.
+    pub fn awaits(&self, keys: &[String]) -> bool {
+        self.answers.iter().any(|answer| keys.contains(&answer.key)) || self.under_way(keys).next().is_some()
     }
 
     /// Drops what is no longer wanted; returns what is to be started.
@@ -139,6 +144,17 @@ impl Live {
     pub(super) fn cut_calls(&self, keys: &[String]) -> bool {
         let effects = &self.context.shared.deps.effects;
         self.calls.under_way(keys).filter(|key| !effects.cut(&self.call_key(key))).count() == 0
+    }
+
+    /// Whether a stop that is asked for waits until what models were asked is cut short, and recorded: it is paid for.
+    /// No longer than a running step would get.
+    pub(super) fn holds_stop(&mut self) -> bool {
+        if !self.calls.is_open() || !self.session.stop_asked() {
+            return false;
+        }
+        let grace = Duration::from_millis(DESTROY_GRACE_MS);
+        let stops_by = *self.stops_by.get_or_insert_with(|| Instant::now() + grace);
+        Instant::now() < stops_by && self.calls.awaits(&self.session.cut_short())
     }
 
     fn call_key(&self, key: &str) -> String {

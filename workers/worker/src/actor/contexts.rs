@@ -3,14 +3,12 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use domain::converse::Assembly;
+use domain::converse::{Assembly, SHOWN};
 use domain::effect::{AtHand, Effect, TalkWork};
 use domain::moniker::Emits;
 use domain::session::StepStart;
 use schemas::conversation::{LogKind, TurnStatus};
 use schemas::id::TurnId;
-
-use crate::talk::SHOWN;
 
 /// Turns of one session whose contexts are kept.
 const KEPT_MAX: usize = 4;

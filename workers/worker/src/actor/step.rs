@@ -14,7 +14,8 @@ use tokio::time::Instant;
 
 use super::{Exit, Flow, Live, ShardContext, contexts};
 
-/// After this time a call that could not be reached is asked again to end early: it had just begun, or ended.
+/// After this time a call that could not be reached is asked again to end early: it had just begun, or ended. A stop
+/// that waits looks at its grace as often.
 const CUT_AGAIN_MS: i64 = 20;
 
 /// How an effect ended for the step that asked for it.
@@ -60,19 +61,24 @@ impl Live {
     async fn begin(&mut self) -> Flow<Option<StepStart>> {
         let now = self.context.now_ms();
         let has_guidance = self.session.next_guidance().is_some();
-        let is_urgent = has_guidance && self.calls.is_open() && self.session.urgent_guidance_after(0);
-        // What is cut short is recorded before the guidance is: it was said before.
-        let cut = if is_urgent { self.session.cut_short() } else { Vec::new() };
+        let is_cut = self.calls.is_open() && self.session.cuts_calls();
+        // What is cut short is recorded before what cuts it: it was said before.
+        let cut = if is_cut { self.session.cut_short() } else { Vec::new() };
         let all_told = self.cut_calls(&cut);
-        if (is_urgent || !has_guidance)
+        if (is_cut || !has_guidance)
             && let Some(answer) = self.calls.take()
         {
             return Ok(Some(self.session.begin_answer_step(answer, now)));
         }
         let waits_for_cut = self.calls.under_way(&cut).next().is_some();
+        let is_stopping = self.session.stop_asked();
         if waits_for_cut || (self.session.pause_asked() && self.calls.is_running()) {
-            let again_ms = (waits_for_cut && !all_told).then(|| now.saturating_add(CUT_AGAIN_MS));
-            self.wait(again_ms).await?;
+            let looks_again = waits_for_cut && (!all_told || is_stopping);
+            self.wait(looks_again.then(|| now.saturating_add(CUT_AGAIN_MS))).await?;
+            return Ok(None);
+        }
+        if is_stopping {
+            // There is nothing left to wait for, and nothing to begin.
             return Ok(None);
         }
         if !has_guidance {

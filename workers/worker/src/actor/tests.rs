@@ -19,9 +19,10 @@ use schemas::id::Namespace;
 use schemas::session::SessionStatus;
 use serde_json::{Value, json};
 use testkit::contract::build::{action_id, agent_id, key, session_id, worker};
-use testkit::fake::{FaultyQueue, LocalLive, MemArchive, MemStore, SimClock};
+use testkit::fake::{MemStore, SimClock};
 
-use crate::runner::{Runner, RunnerConfig, RunnerDeps};
+use crate::fakes::deps;
+use crate::runner::{Runner, RunnerConfig};
 
 /// Gives one large document, and notes how far the session `count` is each time it is asked.
 struct Library {
@@ -83,24 +84,6 @@ async fn verdict(store: &MemStore, session: &str, payload: Value) -> Verdict {
     let mut verdicts =
         store.accept(vec![parse(&body, context).expect("a whole action")]).await.expect("the ledger takes it");
     verdicts.remove(0)
-}
-
-fn deps(store: &MemStore, effects: Arc<dyn Effects>, clock: &SimClock) -> RunnerDeps {
-    let shared = Arc::new(store.clone());
-    RunnerDeps {
-        ledger: shared.clone(),
-        sessions: shared.clone(),
-        operations: shared.clone(),
-        conversations: shared.clone(),
-        commits: shared.clone(),
-        journal: shared.clone(),
-        archive: Arc::new(MemArchive::default()),
-        leases: shared,
-        queue: Arc::new(FaultyQueue::reliable()),
-        effects,
-        live: Arc::new(LocalLive::default()),
-        clock: Arc::new(clock.clone()),
-    }
 }
 
 fn start(name: &str, store: &MemStore, effects: Arc<dyn Effects>, clock: &SimClock) -> Runner {

@@ -11,14 +11,13 @@ use serde_json::json;
 use testkit::contract::Ports;
 use testkit::contract::build::{action_id, key, with_head, worker};
 use testkit::contract::words::{approval, operation, turn, turn_id};
-use testkit::dice::Dice;
-use testkit::fake::effects::EffectFaults;
-use testkit::fake::{FaultyQueue, LocalLive, MemArchive, MemStore, ScriptedEffects, SimClock};
+use testkit::fake::{MemStore, SimClock};
 use tokio::sync::Semaphore;
 
 use super::*;
+use crate::fakes;
 use crate::lease::LeaseClock;
-use crate::runner::{RunnerConfig, RunnerDeps};
+use crate::runner::RunnerConfig;
 
 /// Long before now, for what is older than any grace.
 const LONG_AGO: i64 = 5;
@@ -36,21 +35,7 @@ impl Place {
         let store = MemStore::new(4, Arc::new(clock.clone()));
         let ports = Ports::of(store.clone());
         ports.talker("s1", "c1").await;
-        let all = Arc::new(store.clone());
-        let deps = RunnerDeps {
-            ledger: all.clone(),
-            sessions: all.clone(),
-            operations: all.clone(),
-            conversations: all.clone(),
-            commits: all.clone(),
-            journal: all.clone(),
-            archive: Arc::new(MemArchive::default()),
-            leases: all,
-            queue: Arc::new(FaultyQueue::reliable()),
-            effects: Arc::new(ScriptedEffects::seeded(Dice::new(1), EffectFaults::NONE, clock.clone())),
-            live: Arc::new(LocalLive::default()),
-            clock: Arc::new(clock),
-        };
+        let deps = fakes::deps(&store, fakes::effects(&clock), &clock);
         let config = RunnerConfig::new(worker("auditing"), "here", "0");
         let lease = LeaseClock::new(config.lease_ms);
         let (live, heavy) = (Arc::new(Semaphore::new(LIVE_SESSIONS_MAX)), Arc::new(Semaphore::new(1)));

@@ -6,32 +6,18 @@ use schemas::id::Shard;
 use schemas::topology::shard_queue;
 use serde_json::{Value, json};
 use testkit::contract::build::{key, worker};
-use testkit::dice::Dice;
-use testkit::fake::effects::EffectFaults;
-use testkit::fake::{FaultyQueue, LocalLive, MemArchive, MemStore, ScriptedEffects, SimClock};
+use testkit::fake::{FaultyQueue, MemStore, SimClock};
 use tokio::time::sleep;
 
 use super::*;
+use crate::fakes;
 use crate::runner::{Runner, RunnerConfig, RunnerDeps};
 
 const S: fn(u64) -> Duration = Duration::from_secs;
 
 fn runner(store: &MemStore, queue: &FaultyQueue, clock: &SimClock) -> Runner {
-    let all = Arc::new(store.clone());
-    let deps = RunnerDeps {
-        ledger: all.clone(),
-        sessions: all.clone(),
-        operations: all.clone(),
-        conversations: all.clone(),
-        commits: all.clone(),
-        journal: all.clone(),
-        archive: Arc::new(MemArchive::default()),
-        leases: all,
-        queue: Arc::new(queue.clone()),
-        effects: Arc::new(ScriptedEffects::seeded(Dice::new(1), EffectFaults::NONE, clock.clone())),
-        live: Arc::new(LocalLive::default()),
-        clock: Arc::new(clock.clone()),
-    };
+    let calm = fakes::deps(store, fakes::effects(clock), clock);
+    let deps = RunnerDeps { queue: Arc::new(queue.clone()), ..calm };
     Runner::start(deps, RunnerConfig::new(worker("w1"), "here", "0"))
 }
 

@@ -64,7 +64,7 @@ async fn reply(
         spent(deps, namespace),
     )?;
     let shown = Shown::of(&assembly, newest.as_ref(), &log);
-    let mut reply = Reply { failure: shown.problem(), ..nothing(&assembly, &log) };
+    let mut reply = Reply { failure: shown.problem(), ..Reply::blank(&assembly, log.seen(), log.heard()) };
     if reply.failure.is_some() {
         return Ok(reply);
     }
@@ -105,26 +105,6 @@ async fn reply(
     }
     reply.messages = call.request.messages;
     Ok(reply)
-}
-
-/// What is there before the model is asked.
-fn nothing(assembly: &Assembly, log: &TurnLog) -> Reply {
-    Reply {
-        reply: None,
-        failure: None,
-        cut: None,
-        record: None,
-        over: None,
-        agent_name: assembly.agent_name.clone(),
-        tools: assembly.tools.clone(),
-        constraints: assembly.constraints.clone(),
-        project_ids: assembly.project_ids.clone(),
-        seats: Vec::new(),
-        seen: log.seen(),
-        heard: log.heard(),
-        messages: Vec::new(),
-        over_budget: None,
-    }
 }
 
 /// Agents that take part already, where the model may ask for them.

@@ -3,7 +3,7 @@
 
 use std::ops::Deref;
 
-use domain::converse::{self, Extent, Summary};
+use domain::converse::{self, BESIDE, Extent, SHOWN, Summary};
 use domain::effect::{Outcome, TalkCall};
 use domain::ports::LogQuery;
 use schemas::conversation::{LogKind, LogRow};
@@ -13,11 +13,6 @@ use schemas::problem::Code;
 
 use super::{TalkDeps, failed, stored};
 
-/// Replies, what came of them and beside them, and what stands for them.
-pub(crate) const KINDS: [LogKind; 5] =
-    [LogKind::Move, LogKind::ToolResult, LogKind::AsyncResult, LogKind::Note, LogKind::Summary];
-/// What came beside replies.
-const BESIDE: [LogKind; 2] = [LogKind::Note, LogKind::AsyncResult];
 /// Summaries that are looked at in one go; those of the conversation are among them.
 const SUMMARIES: usize = 16;
 
@@ -84,7 +79,7 @@ pub(super) async fn turn_log(
     talk: &TalkCall,
     bounds: Bounds,
 ) -> Result<TurnLog, Outcome> {
-    let mut query = LogQuery { limit: bounds.rows, bytes: bounds.bytes, ..of_turn(namespace, talk, &KINDS) };
+    let mut query = LogQuery { limit: bounds.rows, bytes: bounds.bytes, ..of_turn(namespace, talk, &SHOWN) };
     let first = stored(|| deps.conversations.log(&query)).await?;
     if bounds.is_last(&first) {
         return Ok(TurnLog { rows: first, heard_before: 0 });

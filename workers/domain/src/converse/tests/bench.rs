@@ -115,7 +115,12 @@ impl Bench {
 
     /// The calls that urgent guidance ends before their time.
     pub fn cuts(&self, guidance: Value) -> Vec<String> {
-        CONVERSE.cuts(&self.spec, &self.state, &guidance)
+        CONVERSE.cuts(&self.spec, &self.state, Some(&guidance))
+    }
+
+    /// Those that the end of the session does.
+    pub fn cut_at_the_end(&self) -> Vec<String> {
+        CONVERSE.cuts(&self.spec, &self.state, None)
     }
 
     pub fn input(&mut self, payload: Value) -> Decision {
@@ -164,24 +169,28 @@ impl Bench {
     }
 
     pub fn assemble(&mut self) -> Decision {
+        self.answer("assemble", self.context().into())
+    }
+
+    /// The context that a turn would begin with.
+    fn context(&self) -> Assembly {
         let mut request = ChatRequest { tools: tool::specs(&self.tools), ..ChatRequest::ask("be brief", "hello") };
         let placed = |(n, entry): (usize, &Entry)| Placed { at: n + 1, offset: entry.key, at_ms: entry.at_ms };
         let history = self.history.iter().enumerate().map(placed).collect();
         request.messages.splice(1..1, self.history.iter().map(|entry| entry.message.clone()));
-        let assembly = Assembly {
+        Assembly {
             agent_name: "Ada".to_owned(),
             target: ModelTarget::Default,
             request,
             tools: self.tools.clone(),
             constraints: self.constraints.clone(),
-            project_ids: Vec::new(),
+            project_ids: self.projects.clone(),
             limits: self.limits.clone(),
             recent_turns: Vec::new(),
             summary: None,
             summary_at: 1,
             history,
-        };
-        self.answer("assemble", assembly.into())
+        }
     }
 
     /// The call of this kind that is under way, with what its performer reads: the context of the turn, the
@@ -317,22 +326,7 @@ impl Bench {
         });
         let shown = |row: &&LogRow| row.offset <= seen && row.record.turn_id == turn;
         let rows: Vec<LogRow> = self.log.iter().filter(shown).cloned().collect();
-        Reply {
-            reply: None,
-            failure: None,
-            cut: None,
-            record: None,
-            over: None,
-            agent_name: "Ada".to_owned(),
-            tools: self.tools.clone(),
-            constraints: self.constraints.clone(),
-            project_ids: self.projects.clone(),
-            seats: self.seats.clone(),
-            seen,
-            heard: heard(&rows),
-            messages: Vec::new(),
-            over_budget: None,
-        }
+        Reply { seats: self.seats.clone(), ..Reply::blank(&self.context(), seen, heard(&rows)) }
     }
 
     pub fn extract(&mut self) -> Decision {

@@ -5,9 +5,10 @@ use schemas::id::{AgentId, MessageId, TurnId};
 use schemas::json::Json;
 use serde_json::{Value, json};
 
+use super::bench::Bench;
 use crate::chat::{ModelTarget, Parameters, Role};
 use crate::context::{MemoryBlock, MemoryTier};
-use crate::converse::{Assembly, Gathered, Shown, Summary, TurnSnapshot, assemble};
+use crate::converse::{Assembly, Gathered, SHOWN, Shown, Summary, TurnSnapshot, assemble};
 
 pub fn row(offset: u64, kind: LogKind, agent: Option<&str>, body: Value) -> LogRow {
     let record = LogRecord {
@@ -142,5 +143,23 @@ fn no_summary_reaches_beyond_a_message_that_is_being_answered() {
     assert_eq!(texts(&assembly)[1..], ["said 1", "said 2", "said 4", "said 5", "said 7", "said 8", "said 6"]);
     for one in &assembly.history {
         assert_eq!(texts(&assembly)[one.at], format!("said {}", one.offset));
+    }
+}
+
+#[test]
+fn a_model_is_shown_records_of_some_kinds_and_what_is_in_others_changes_nothing() {
+    let mut talk = Bench::new(json!({})).with_tool("look", json!({}));
+    talk.say("find");
+    talk.assemble();
+    talk.reply("", &[("c1", "look", json!({}))]);
+    let assembly: Assembly = talk.records(LogKind::Assembly)[0].body.to().unwrap();
+    let request = |rows: &[LogRow]| Shown::of(&assembly, None, rows).request(false);
+    // It reads as a record of any kind.
+    let body = json!({"move": 2, "parts": [{"type": "text", "text": "x"}], "finish": "stop", "tool_call_id": "c1",
+        "success": true, "result": "x", "operation_id": "o", "tool": "look", "text": "x", "scope": "turn", "upto": 1,
+        "batches": []});
+    for kind in LogKind::ALL {
+        let rows = [talk.log.clone(), vec![row(99, kind, None, body.clone())]].concat();
+        assert_eq!(request(&rows) != request(&talk.log), SHOWN.contains(&kind), "{kind:?}");
     }
 }

@@ -123,6 +123,16 @@ fn a_failed_context_fails_the_turn_with_its_cause() {
 }
 
 #[test]
+fn a_call_of_a_model_that_comes_to_nothing_fails_the_turn() {
+    let mut talk = Bench::new(json!({}));
+    talk.say("hello");
+    talk.assemble();
+    talk.answer("chat", talk.blank().into());
+    let code = talk.turn(0).error.as_ref().map(|error| error.code.as_str());
+    assert_eq!((talk.turn(0).status, code), (TurnStatus::Failed, Some("internal")));
+}
+
+#[test]
 fn a_failed_extraction_never_fails_the_turn() {
     let mut talk = Bench::new(json!({}));
     talk.say("hello");

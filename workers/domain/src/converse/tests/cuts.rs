@@ -6,7 +6,8 @@ use serde_json::json;
 use super::bench::Bench;
 use super::compactions;
 use crate::chat::ProviderCallRecord;
-use crate::converse::Compacted;
+use crate::converse::{CONVERSE, Compacted};
+use crate::moniker::Moniker;
 
 #[test]
 fn the_end_of_a_turn_cuts_its_own_call_and_other_guidance_all_replies() {
@@ -20,6 +21,7 @@ fn the_end_of_a_turn_cuts_its_own_call_and_other_guidance_all_replies() {
     for guidance in [json!({"note": "stop"}), json!("stop"), json!({"cancel_turn": 1})] {
         assert_eq!(talk.cuts(guidance), ["in-1/chat/1", "in-2/chat/1"], "a context has nothing to say");
     }
+    assert_eq!(talk.cut_at_the_end(), ["in-1/chat/1", "in-2/chat/1"]);
     for other in ["in-3", "in-4", ""] {
         assert!(talk.cuts(json!({ "cancel_turn": other })).is_empty(), "{other}");
     }
@@ -27,6 +29,14 @@ fn the_end_of_a_turn_cuts_its_own_call_and_other_guidance_all_replies() {
     assert!(talk.cuts(json!({"cancel_turn": "in-1"})).is_empty(), "its memories are extracted");
     talk.state = json!({"lanes": "damaged"});
     assert!(talk.cuts(json!("stop")).is_empty());
+}
+
+/// A call that is only dropped is paid for as well, and nobody would know.
+#[test]
+fn the_end_of_a_turn_cuts_its_call_however_urgent_it_is() {
+    for (guidance, ends) in [(json!({"cancel_turn": "in-1"}), true), (json!({"note": "stop"}), false)] {
+        assert_eq!(CONVERSE.ends_work(&guidance), ends, "{guidance}");
+    }
 }
 
 #[test]
@@ -37,6 +47,7 @@ fn a_compaction_is_cut_with_its_turn_alone_and_is_paid_for() {
     assert!(talk.is_over_budget());
     assert!(talk.cuts(json!({"note": "in short"})).is_empty());
     assert_eq!(talk.cuts(json!({"cancel_turn": "in-1"})), ["in-1/compact/1"]);
+    assert_eq!(talk.cut_at_the_end(), ["in-1/compact/1"]);
     let record = json!({"id": "in-1.compact.1", "conversation_id": "c-1", "turn_id": "in-1", "provider": "p",
         "model": "m", "operation": "chat", "started_at_ms": 0,
         "usage": {"input_tokens": 7, "output_tokens": 0, "total_tokens": 7}});

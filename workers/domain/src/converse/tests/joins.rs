@@ -28,12 +28,15 @@ fn of_kind(talk: &Bench, kind: ActionType) -> Vec<&FollowUp> {
     talk.follow_ups.iter().filter(|one| one.kind == kind).collect()
 }
 
-/// One session was made, and both inputs are for it, each as a turn of its own.
+/// Both calls are for one seat, whose session the first of them makes, each as a turn of its own.
 fn sits_once(talk: &Bench) {
     let made = of_kind(talk, ActionType::Create);
     let inputs = of_kind(talk, ActionType::Input);
-    assert_eq!((made.len(), inputs.len()), (1, 2), "{:?}", talk.follow_ups);
-    assert!(inputs.iter().all(|input| input.session_id == made[0].session_id), "{inputs:?}");
+    assert_eq!((made.len(), inputs.len()), (2, 2), "{:?}", talk.follow_ups);
+    let at_seat = |one: &&FollowUp| one.seat.is_some() && one.agent_id == inputs[0].agent_id;
+    assert!(made.iter().chain(&inputs).all(at_seat), "{:?}", talk.follow_ups);
+    let joined = talk.talk().joined;
+    assert!(joined.iter().all(|one| one.session_id == made[0].session_id), "as far as is known: {joined:?}");
     let turn = |input: &FollowUp| input.payload.to_value()["turn_id"].clone();
     assert_ne!(turn(inputs[0]), turn(inputs[1]));
 }
@@ -45,15 +48,23 @@ fn who_takes_part_already_is_asked_where_they_are() {
     talk.say("ask the architect");
     talk.assemble();
     talk.reply("", &[("c1", "arch", question())]);
-    let [input] = talk.follow_ups.as_slice() else { panic!("{:?}", talk.follow_ups) };
-    assert_eq!((input.kind, input.session_id.as_str()), (ActionType::Input, "s-arch"));
-    let given = input.payload.to_value();
+    finds_its_seat(&talk.follow_ups, &[ActionType::Create, ActionType::Input]);
+    let given = talk.follow_ups[1].payload.to_value();
     assert_eq!((&given["text"], &given["caller"]["depth"]), (&json!("how?"), &json!(1)));
     assert!(format!("{:?}", talk.request().messages.last()).contains("s-arch"));
     assert!(talk.talk().children().is_empty(), "it is not its caller's to pause");
     talk.guide(json!({"cancel_turn": "in-1"}));
-    let cancelled = of_kind(&talk, ActionType::Interrupt);
-    assert_eq!(cancelled[0].session_id.as_str(), "s-arch", "but what it was asked for ends with its caller's turn");
+    finds_its_seat(&talk.follow_ups[2..], &[ActionType::Interrupt]);
+}
+
+/// The session that sat there may end before they are accepted, so that none of them names it.
+fn finds_its_seat(follow_ups: &[FollowUp], kinds: &[ActionType]) {
+    assert!(follow_ups.iter().map(|one| &one.kind).eq(kinds), "{follow_ups:?}");
+    for one in follow_ups {
+        assert_eq!(one.seat.as_ref().map(|id| id.as_str()), Some("c-1"));
+        assert_eq!(one.agent_id.as_ref().map(|id| id.as_str()), Some("architect"));
+        assert_ne!(one.session_id.as_str(), "s-arch");
+    }
 }
 
 /// Others may loop it in at the same time: whichever comes first makes its session, and the others' actions find it.
@@ -110,7 +121,8 @@ fn who_was_looped_in_by_a_turn_beside_this_one_sits_there_once() {
     sits_once(&talk);
     // What is known of those who are there counts again once a model is asked anew: whoever was removed comes back.
     talk.reply("", &[("c2", "arch", question())]);
-    assert_eq!(of_kind(&talk, ActionType::Create).len(), 2);
+    let joined = talk.talk().joined;
+    assert!(!joined.last().unwrap().was_there, "{joined:?}");
 }
 
 #[test]

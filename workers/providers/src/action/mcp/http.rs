@@ -17,6 +17,8 @@ use crate::net::{self, body};
 use crate::sse;
 
 const SESSION: &str = "mcp-session-id";
+/// Of an error answer, this much is looked at: far more than is told, so that no part of a token at its end is.
+const ERROR_BYTES_MAX: usize = 1 << 20;
 
 pub struct HttpLink {
     client: Client,
@@ -92,11 +94,8 @@ impl HttpLink {
     async fn refusal(&self, response: Response) -> McpError {
         let status = response.status();
         let place = net::shown(&self.url);
-        let bytes = body::read_up_to(response, 4_096, &place).await.map(|(bytes, _)| bytes).unwrap_or_default();
-        let mut begins = body::beginning(&bytes);
-        if let Some(token) = &self.token {
-            begins = token.redact(&begins);
-        }
+        let read = body::read_up_to(response, ERROR_BYTES_MAX, &place).await;
+        let begins = beginning(&read.map(|(bytes, _)| bytes).unwrap_or_default(), self.token.as_ref());
         let message = format!("{place}: answered with status {status}: {begins}");
         match status.as_u16() {
             408 | 425 | 500.. => McpError::broken(message, true),
@@ -151,6 +150,16 @@ impl HttpLink {
     }
 }
 
+/// The start of an error answer, which may repeat the token. Taken out before anything is cut: half a token is a
+/// secret, too.
+fn beginning(bytes: &[u8], token: Option<&Secret>) -> String {
+    let mut text = String::from_utf8_lossy(bytes).into_owned();
+    if let Some(token) = token {
+        text = token.redact(&text);
+    }
+    body::beginning(text.as_bytes())
+}
+
 fn told(error: CallError) -> McpError {
     match error.class {
         Class::Forbidden | Class::Invalid => McpError::Invalid(error.message),
@@ -172,5 +181,21 @@ impl Drop for HttpLink {
                 }
             });
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_part_of_a_token_is_left_where_an_error_answer_is_cut() {
+        let token = Secret::new("tok-0123456789").expect("a token");
+        // Of 200 characters in a row, and of 600 bytes.
+        for before in ["x".repeat(195), " ".repeat(595)] {
+            let told = beginning(format!("{before}{} is wrong", token.expose()).as_bytes(), Some(&token));
+            assert!(told.ends_with("[key]"), "{told}");
+        }
+        assert_eq!(beginning(b"not\n now", None), "not now");
     }
 }

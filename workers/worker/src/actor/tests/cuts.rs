@@ -1,16 +1,20 @@
-//! Urgent guidance cuts short the calls that it is about, records them first, and waits for no other.
+//! Urgent guidance, and whatever ends turns, cuts short the calls that it is about, records them first, and waits for
+//! no other.
 
 use std::collections::BTreeMap;
 
 use domain::action::MODE_NOW;
 use domain::chat::{ChatCall, ChatDelta, ChatOutcome, ModelTarget, Part};
+use domain::effect::TalkWork;
 use domain::ports::{Conversations, DeltaSink, LogQuery, Models};
 use schemas::action::{ActionType, NewAction};
 use schemas::conversation::{LogKind, Message, SenderType, Turn, TurnStatus};
 use schemas::json::Json;
+use schemas::limits::DESTROY_GRACE_MS;
+use schemas::session::StopReason;
 use testkit::contract::build::action;
 use testkit::contract::words::{log_query, turn_id};
-use testkit::fake::{ScriptedModels, WordEmbedder};
+use testkit::fake::{LocalLive, ScriptedModels, WordEmbedder};
 use tokio::time::{Instant, sleep};
 
 use super::*;
@@ -24,6 +28,8 @@ const LOOK: Duration = Duration::from_millis(10);
 const LOOKS_MAX: usize = 10_000;
 /// A turn whose context never comes.
 const SLOW: &str = "slow";
+/// A turn whose model never answers, and cannot be hurried.
+const DEAF: &str = "deaf";
 
 /// Models that have said half of what they say as soon as they are asked.
 struct Speakers(ScriptedModels);
@@ -46,14 +52,14 @@ impl Models for Speakers {
     }
 }
 
-/// Effects of which one hangs, and cannot be hurried.
+/// Effects of which some hang, and cannot be hurried.
 struct Stuck(Talking);
 
 #[async_trait]
 impl Effects for Stuck {
     async fn perform(&self, call: &EffectCall) -> Outcome {
         if let Effect::Talk(talk) = &call.effect
-            && talk.turn.as_str() == SLOW
+            && matches!((talk.turn.as_str(), &talk.what), (SLOW, _) | (DEAF, TalkWork::Chat { .. }))
         {
             return std::future::pending().await;
         }
@@ -116,6 +122,21 @@ impl World {
         let begun = Instant::now();
         self.guide(&format!("cancel-{turn}"), json!({"cancel_turn": turn})).await;
         let ended = self.ended(turn).await;
+        (ended, begun.elapsed())
+    }
+
+    /// Destroys the session; how these turns ended, and how long that took.
+    async fn destroy(&self, turns: &[&str]) -> (Vec<Turn>, Duration) {
+        // By then everything is under way.
+        sleep(SOON).await;
+        let begun = Instant::now();
+        post(&self.store, ActionType::Destroy, "stop", json!({})).await;
+        let mut ended = Vec::new();
+        for turn in turns {
+            ended.push(self.ended(turn).await);
+        }
+        let head = self.store.session(&key("s")).await.expect("a read").expect("a session").head;
+        assert_eq!((head.status, head.stop_reason), (SessionStatus::Stopped, Some(StopReason::Destroyed)));
         (ended, begun.elapsed())
     }
 
@@ -186,6 +207,43 @@ async fn the_end_of_one_turn_cuts_no_other() {
     assert_eq!((other.status, other.moves), (TurnStatus::Completed, 1));
     assert_eq!(world.said().await, messages(&[("t1.m1", "half of t1.1"), ("t2.m1", "all of t2.1")]));
     assert_eq!(world.asked(), ["t1.1", "t2.1"], "nobody is asked twice");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_model_was_asked_for_a_turn_is_paid_for_however_the_turn_is_cancelled() {
+    let world = World::start(&["t1", "t2"]).await;
+    world.until_asked(2).await;
+    post(&world.store, ActionType::Interrupt, "cancel", json!({"guidance": {"cancel_turn": "t1"}})).await;
+    let cancelled = world.ended("t1").await;
+    assert_eq!((cancelled.status, cancelled.cancelled, cancelled.moves), (TurnStatus::Failed, true, 1));
+    assert!(cancelled.usage.input_tokens > 0, "{cancelled:?}");
+    assert_eq!(world.said().await, messages(&[("t1.m1", "half of t1.1")]));
+    assert_eq!(world.turn("t2").await.map(|turn| turn.status), Some(TurnStatus::Active));
+    assert_eq!(world.asked(), ["t1.1", "t2.1"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_models_were_asked_is_paid_for_when_their_session_is_destroyed() {
+    let world = World::start(&["t1", "t2", SLOW]).await;
+    world.until_asked(2).await;
+    let (turns, took) = world.destroy(&["t1", "t2", SLOW]).await;
+    assert!(took < SOON, "a context is not waited for: {took:?}");
+    assert!(turns.iter().all(|turn| turn.cancelled), "{turns:?}");
+    let paid: Vec<bool> = turns.iter().map(|turn| turn.usage.input_tokens > 0).collect();
+    assert_eq!(paid, [true, true, false]);
+    assert_eq!(world.said().await, messages(&[("t1.m1", "half of t1.1"), ("t2.m1", "half of t2.1")]));
+    assert_eq!(world.asked(), ["t1.1", "t2.1"], "nobody is asked again");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_that_cannot_be_cut_holds_up_a_stop_for_its_grace_alone() {
+    let world = World::start(&["t1", DEAF]).await;
+    world.until_asked(1).await;
+    let (turns, took) = world.destroy(&["t1", DEAF]).await;
+    let grace = Duration::from_millis(DESTROY_GRACE_MS);
+    assert!((grace..grace + Duration::from_secs(2)).contains(&took), "{took:?}");
+    let paid: Vec<bool> = turns.iter().map(|turn| turn.usage.input_tokens > 0).collect();
+    assert_eq!(paid, [true, false]);
 }
 
 #[tokio::test(start_paused = true)]

@@ -2,10 +2,12 @@
 
 use domain::ports::Queue;
 use schemas::action::Action;
+use testkit::fake::FaultyQueue;
 use testkit::unreliable::{Faults, Port, Unreliable};
 use tokio::time::sleep;
 
 use super::*;
+use crate::runner::RunnerDeps;
 
 const MS: fn(u64) -> Duration = Duration::from_millis;
 

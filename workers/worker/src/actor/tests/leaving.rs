@@ -13,6 +13,7 @@ use tokio::sync::Notify;
 use tokio::time::{Instant, sleep};
 
 use super::*;
+use crate::runner::RunnerDeps;
 
 const MS: fn(u64) -> Duration = Duration::from_millis;
 

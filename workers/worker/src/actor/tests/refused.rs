@@ -13,6 +13,7 @@ use testkit::contract::build::action;
 use tokio::time::sleep;
 
 use super::*;
+use crate::runner::RunnerDeps;
 
 /// A store that cannot take some commits until it is mended.
 struct Refusing {

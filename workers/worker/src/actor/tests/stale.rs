@@ -5,6 +5,7 @@ use testkit::unreliable::{Faults, Port, Unreliable};
 use tokio::time::sleep;
 
 use super::*;
+use crate::runner::RunnerDeps;
 
 const MS: fn(u64) -> Duration = Duration::from_millis;
 
