@@ -176,6 +176,13 @@ pub enum Outcome {
 }
 
 impl Outcome {
+    /// Nothing is to follow from what a model said: nobody is called, and no tool runs.
+    pub fn leave_uncalled(&mut self) {
+        if let Self::Reply(reply) = self {
+            reply.leave_uncalled();
+        }
+    }
+
     /// # Errors
     /// The failure, or that the answer is not JSON.
     pub fn json(&self) -> Result<&Value, EffectFailure> {

@@ -169,10 +169,13 @@ pub trait Moniker: Send + Sync {
         Vec::new()
     }
 
-    /// Keys of the calls that guidance ends before their time in this state; without guidance, those that the end of
-    /// the session does. It is taken once they have ended, because what they have said was said, and is paid for,
-    /// before it; other calls go on beside it.
-    fn cuts(&self, spec: &SessionSpec, state: &Value, _guidance: Option<&Value>) -> Vec<String> {
+    /// Keys of the calls that any of these ends before their time in this state: guidance, or `None` for a stop of the
+    /// session. It is taken once they have ended, because what they have said was said, and is paid for, before it;
+    /// other calls go on beside it.
+    fn cuts(&self, spec: &SessionSpec, state: &Value, causes: &[Option<Value>]) -> Vec<String> {
+        if causes.is_empty() {
+            return Vec::new();
+        }
         self.calls(spec, state).into_iter().map(|call| call.key).collect()
     }
 

@@ -115,7 +115,8 @@ impl Session {
         self.apply_control(now_ms);
         self.finish_stopping(now_ms);
         self.refuse_untakeable(now_ms);
-        if self.head.status == SessionStatus::Running {
+        // A stop that waits came first.
+        if self.head.status == SessionStatus::Running && !self.is_stop_held {
             self.apply_limits(now_ms);
         }
         match self.head.status {

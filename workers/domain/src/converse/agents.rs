@@ -297,20 +297,24 @@ pub(super) fn usage_in(value: &Value) -> TurnUsage {
 }
 
 /// Ends the turn of an agent that was looped in, and that stays, when the turn that asked is cancelled.
-pub(super) fn cancel(joined: &super::state::Joined, conversation: &ConversationId) -> FollowUp {
+pub(super) fn cancel(joined: &super::state::Joined, conversation: &ConversationId) -> Vec<FollowUp> {
     let turn = joined.turn_id.as_str();
-    // It may have been asked at another seat than the one that was known: no session has this name, so that it is
-    // found where it sits.
-    let at_seat = joined.was_there.then(|| ids::session_id(turn, "seat"));
-    FollowUp {
-        action_id: ids::action_id(turn, "cancel"),
+    let at = |name: &str, session_id: SessionId| FollowUp {
+        action_id: ids::action_id(turn, name),
         kind: ActionType::Interrupt,
-        session_id: at_seat.unwrap_or_else(|| joined.session_id.clone()),
+        session_id,
         agent_id: joined.agent_id.clone(),
         payload: Json::of(&json!({"guidance": {"cancel_turn": joined.turn_id}, "mode": MODE_NOW})),
         session: None,
         seat: Some(conversation.clone()),
+    };
+    let mut cancels = vec![at("cancel", joined.session_id.clone())];
+    if joined.was_there {
+        // If that session had ended by then, it was asked at another seat. No session has this name, so the agent is
+        // found where it sits; a turn that is cancelled twice is cancelled.
+        cancels.push(at("cancel.seat", ids::session_id(turn, "seat")));
     }
+    cancels
 }
 
 /// Ends the work of a called agent whose caller has no use for it any more.

@@ -300,7 +300,7 @@ impl Applying {
         }
         if cancelled {
             let joined = self.state.joined.iter().filter(|joined| joined.by == *turn_id);
-            self.emits.follow_ups.extend(joined.map(|joined| agents::cancel(joined, &self.conversation)));
+            self.emits.follow_ups.extend(joined.flat_map(|joined| agents::cancel(joined, &self.conversation)));
         }
         lane.turn.phase = lane.phase();
         lane.turn.status = TurnStatus::Failed;

@@ -64,8 +64,12 @@ impl Moniker for Converse {
         state.lanes.iter().filter_map(|lane| call(spec, conversation, lane, &state, &pending)).collect()
     }
 
-    fn cuts(&self, _spec: &SessionSpec, state: &Value, guidance: Option<&Value>) -> Vec<String> {
-        read(state).map(|state| guide::cuts(&state, guidance)).unwrap_or_default()
+    fn cuts(&self, _spec: &SessionSpec, state: &Value, causes: &[Option<Value>]) -> Vec<String> {
+        if causes.is_empty() {
+            return Vec::new();
+        }
+        let Ok(state) = read(state) else { return Vec::new() };
+        causes.iter().flat_map(|guidance| guide::cuts(&state, guidance.as_ref())).collect()
     }
 
     fn ends_work(&self, guidance: &Value) -> bool {

@@ -68,6 +68,13 @@ impl Reply {
             over_budget: None,
         }
     }
+
+    /// Only what it says is wanted, as if it had been cut short before it called for anything.
+    pub(crate) fn leave_uncalled(&mut self) {
+        if let Some(said) = self.reply.take_if(|said| said.tool_calls().next().is_some()) {
+            self.cut = Some(said.text());
+        }
+    }
 }
 
 /// What becomes of a lane after a reply.

@@ -39,11 +39,13 @@ impl Session {
 
     /// Keys of those calls (`Moniker::cuts`).
     pub fn cut_short(&self) -> Vec<String> {
-        let cuts = |action: &Action| {
-            let guidance = (action.kind == ActionType::Interrupt).then(|| guidance_of(action));
-            self.moniker.cuts(&self.spec, &self.state, guidance.as_ref())
-        };
-        self.control.iter().filter(|action| self.is_cutting(action)).flat_map(cuts).collect()
+        let cutting = self.control.iter().filter(|action| self.is_cutting(action));
+        let guidance = |action: &Action| (action.kind == ActionType::Interrupt).then(|| guidance_of(action));
+        let causes: Vec<Option<Value>> = cutting.map(guidance).collect();
+        let mut keys = self.moniker.cuts(&self.spec, &self.state, &causes);
+        keys.sort_unstable();
+        keys.dedup();
+        keys
     }
 
     fn is_cutting(&self, action: &Action) -> bool {

@@ -115,7 +115,11 @@ impl Session {
     }
 
     /// Starts a step that takes the answer of a call, and nothing else.
-    pub fn begin_answer_step(&mut self, answer: Answer, now_ms: i64) -> StepStart {
+    pub fn begin_answer_step(&mut self, mut answer: Answer, now_ms: i64) -> StepStart {
+        if self.is_stop_held {
+            // The stop was accepted: what is begun now would act after it.
+            answer.outcome.leave_uncalled();
+        }
         StepStart { answer: Some(answer), ..self.begin_bare_step(now_ms) }
     }
 

@@ -204,6 +204,17 @@ fn a_stop_waits_for_the_calls_that_are_cut_short_for_it_and_nothing_goes_before_
 }
 
 #[test]
+fn a_limit_does_not_overtake_a_stop_that_waits() {
+    let mut bench = Bench::new(|spec| spec.max_steps = Some(1));
+    bench.turn();
+    bench.post(ActionType::Destroy, json!({}));
+    bench.session.hold_stop(true);
+    assert_eq!((bench.boundary(), bench.status()), (Next::Step, SessionStatus::Running));
+    bench.session.hold_stop(false);
+    assert_eq!((bench.boundary(), bench.status()), (Next::Rest, SessionStatus::Stopped));
+}
+
+#[test]
 fn pause_holds_guidance_and_input_until_resume() {
     let mut bench = Bench::new(|_| ());
     bench.turn();

@@ -67,7 +67,8 @@ impl Calls {
 
     /// Those of these calls that are under way.
     pub fn under_way<'c>(&'c self, keys: &'c [String]) -> impl Iterator<Item = &'c String> {
-        self.keys.values().map(|(key, _)| key).filter(move |key| keys.contains(key))
+        // In the order of `keys`: that of the map differs from run to run.
+        keys.iter().filter(move |key| self.keys.values().any(|(running, _)| running == *key))
     }
 
     /// Whether one of these calls is under way, or has an answer that no step has taken.

@@ -33,7 +33,7 @@ const ROUND_BYTES: u64 = 16 << 20;
 const COMMANDS_MAX: usize = 12;
 /// Letters that are there come at once.
 const QUIET: Duration = Duration::from_secs(2);
-/// To give back all that a long walk holds.
+/// For each portion of what a long walk holds to be given back.
 const END_MAX: Duration = Duration::from_secs(30);
 
 pub struct Walk {
@@ -172,28 +172,38 @@ impl Walk {
     pub async fn end(self) -> Result<(), Failure> {
         let ended = async {
             self.give_back().await?;
-            turn::end(&self.channel).await?;
-            self.channel.close(200, "OK".into()).await
+            in_time(turn::end(&self.channel)).await?;
+            in_time(self.channel.close(200, "OK".into())).await
         };
-        match timeout(END_MAX, ended).await {
-            Ok(Ok(())) => Ok(()),
-            Ok(Err(error)) => {
-                let _ = timeout(END_MAX, turn::end_anew(&self.up.connection)).await;
-                Err(cannot(&error))
-            }
-            Err(_) => Err(Failure::in_doubt("the broker does not answer")),
+        let ended = ended.await;
+        if ended.is_err() {
+            let _ = timeout(END_MAX, turn::end_anew(&self.up.connection)).await;
         }
+        ended
     }
 
-    async fn give_back(&self) -> lapin::Result<()> {
+    async fn give_back(&self) -> Result<(), Failure> {
         for last in portions(&self.held, &self.takers) {
-            self.channel.basic_nack(last, BasicNackOptions { multiple: true, requeue: true }).await?;
-            if let Some(got) = self.channel.basic_get(QUEUE_DEAD.into(), BasicGetOptions { no_ack: false }).await? {
-                let one = BasicNackOptions { multiple: false, requeue: true };
-                self.channel.basic_nack(got.delivery.delivery_tag, one).await?;
-            }
+            in_time(self.give_back_to(last)).await?;
         }
-        self.channel.basic_nack(0, BasicNackOptions { multiple: true, requeue: true }).await
+        in_time(self.channel.basic_nack(0, BasicNackOptions { multiple: true, requeue: true })).await
+    }
+
+    /// Gives back all up to this one, and returns when the queue has taken them.
+    async fn give_back_to(&self, last: u64) -> lapin::Result<()> {
+        self.channel.basic_nack(last, BasicNackOptions { multiple: true, requeue: true }).await?;
+        if let Some(got) = self.channel.basic_get(QUEUE_DEAD.into(), BasicGetOptions { no_ack: false }).await? {
+            let one = BasicNackOptions { multiple: false, requeue: true };
+            self.channel.basic_nack(got.delivery.delivery_tag, one).await?;
+        }
+        Ok(())
+    }
+}
+
+async fn in_time<T>(answer: impl Future<Output = lapin::Result<T>>) -> Result<T, Failure> {
+    match timeout(END_MAX, answer).await {
+        Ok(answered) => answered.map_err(|error| cannot(&error)),
+        Err(_) => Err(Failure::in_doubt("the broker does not answer")),
     }
 }
 

@@ -115,12 +115,12 @@ impl Bench {
 
     /// The calls that urgent guidance ends before their time.
     pub fn cuts(&self, guidance: Value) -> Vec<String> {
-        CONVERSE.cuts(&self.spec, &self.state, Some(&guidance))
+        CONVERSE.cuts(&self.spec, &self.state, &[Some(guidance)])
     }
 
     /// Those that the end of the session does.
     pub fn cut_at_the_end(&self) -> Vec<String> {
-        CONVERSE.cuts(&self.spec, &self.state, None)
+        CONVERSE.cuts(&self.spec, &self.state, &[None])
     }
 
     pub fn input(&mut self, payload: Value) -> Decision {
@@ -294,6 +294,12 @@ impl Bench {
     }
 
     pub fn replies(&mut self, parts: Vec<Part>, finish: Finish) -> Decision {
+        let heard = self.heard(parts, finish);
+        self.answer("chat", heard.into())
+    }
+
+    /// What a model came to; not told to the moniker yet.
+    pub fn heard(&self, parts: Vec<Part>, finish: Finish) -> Reply {
         let reply = ChatReply {
             parts,
             finish,
@@ -305,9 +311,7 @@ impl Bench {
             request_id: None,
             raw: json!({}),
         };
-        let mut outcome = self.blank();
-        outcome.reply = Some(reply);
-        self.answer("chat", outcome.into())
+        Reply { reply: Some(reply), ..self.blank() }
     }
 
     /// The calls that are to be under way begin now: until then something else was done first.

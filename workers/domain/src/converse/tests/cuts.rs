@@ -5,8 +5,9 @@ use serde_json::json;
 
 use super::bench::Bench;
 use super::compactions;
-use crate::chat::ProviderCallRecord;
+use crate::chat::{Finish, Part, ProviderCallRecord, ToolCall};
 use crate::converse::{CONVERSE, Compacted};
+use crate::effect::Outcome;
 use crate::moniker::Moniker;
 
 #[test]
@@ -36,6 +37,30 @@ fn the_end_of_a_turn_cuts_its_own_call_and_other_guidance_all_replies() {
 fn the_end_of_a_turn_cuts_its_call_however_urgent_it_is() {
     for (guidance, ends) in [(json!({"cancel_turn": "in-1"}), true), (json!({"note": "stop"}), false)] {
         assert_eq!(CONVERSE.ends_work(&guidance), ends, "{guidance}");
+    }
+}
+
+/// It was accepted that the session ends: what the model calls for would be done after that.
+#[test]
+fn a_reply_that_comes_while_its_session_ends_is_recorded_and_calls_for_nothing() {
+    let call =
+        ToolCall { id: "c1".to_owned(), name: "pay".to_owned(), input: json!({}), invalid: None, signature: None };
+    for (parts, finish, operations, status) in [
+        (vec![Part::text("I pay."), Part::ToolCall(call)], Finish::ToolUse, 1, TurnStatus::Active),
+        (vec![Part::text("Done.")], Finish::Stop, 0, TurnStatus::Completed),
+    ] {
+        for leaves in [true, false] {
+            let mut talk = Bench::new(json!({})).with_tool("pay", json!({}));
+            talk.say("pay");
+            talk.assemble();
+            let mut outcome: Outcome = talk.heard(parts.clone(), finish).into();
+            if leaves {
+                outcome.leave_uncalled();
+            }
+            talk.answer("chat", outcome);
+            assert_eq!(talk.operations.len(), if leaves { 0 } else { operations });
+            assert_eq!((talk.turn(0).moves, talk.turn(0).status), (1, status), "what ends the turn ends it");
+        }
     }
 }
 

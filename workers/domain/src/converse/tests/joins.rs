@@ -54,10 +54,12 @@ fn who_takes_part_already_is_asked_where_they_are() {
     assert!(format!("{:?}", talk.request().messages.last()).contains("s-arch"));
     assert!(talk.talk().children().is_empty(), "it is not its caller's to pause");
     talk.guide(json!({"cancel_turn": "in-1"}));
-    finds_its_seat(&talk.follow_ups[2..], &[ActionType::Interrupt]);
+    let [there, at_seat] = &talk.follow_ups[2..] else { panic!("{:?}", talk.follow_ups) };
+    assert_eq!((&there.kind, there.session_id.as_str()), (&ActionType::Interrupt, "s-arch"), "also if it has left");
+    finds_its_seat(std::slice::from_ref(at_seat), &[ActionType::Interrupt]);
 }
 
-/// The session that sat there may end before they are accepted, so that none of them names it.
+/// The session that sat there may end before they are accepted, so that they name another.
 fn finds_its_seat(follow_ups: &[FollowUp], kinds: &[ActionType]) {
     assert!(follow_ups.iter().map(|one| &one.kind).eq(kinds), "{follow_ups:?}");
     for one in follow_ups {

@@ -28,7 +28,7 @@ const LOOK: Duration = Duration::from_millis(10);
 const LOOKS_MAX: usize = 10_000;
 /// A turn whose context never comes.
 const SLOW: &str = "slow";
-/// A turn whose model never answers, and cannot be hurried.
+/// A turn whose model never answers: it lets itself be told to hurry, and does not.
 const DEAF: &str = "deaf";
 
 /// Models that have said half of what they say as soon as they are asked.
@@ -67,7 +67,7 @@ impl Effects for Stuck {
     }
 
     fn cut(&self, key: &str) -> bool {
-        self.0.cut(key)
+        self.0.cut(key) || key.contains(DEAF)
     }
 
     fn provider(&self) -> String {
