@@ -6,7 +6,7 @@ use std::io::Write;
 use anyhow::{Result, bail};
 use clap::Args;
 use futures::StreamExt;
-use schemas::conversation::{PostAnswer, PostOutcome};
+use schemas::conversation::{PostAnswer, PostOutcome, TurnPhase};
 use serde_json::{Value, json};
 
 use crate::client::Client;
@@ -63,7 +63,7 @@ impl Say {
         if self.no_wait {
             return Ok(());
         }
-        Answer { turns, telling: None, json: out.json, failed: false }.follow(stream).await
+        Answer { turns, telling: None, json: out.json, failed: false, asking: BTreeSet::new() }.follow(stream).await
     }
 }
 
@@ -82,6 +82,8 @@ struct Answer {
     telling: Option<String>,
     json: bool,
     failed: bool,
+    /// Turns that wait for a person.
+    asking: BTreeSet<String>,
 }
 
 impl Answer {
@@ -121,7 +123,10 @@ impl Answer {
                     _ => output::print(text)?,
                 }
             }
-            "turn" if self.is_ours(&frame["turn"]["turn_id"]) && frame["turn"]["status"] != "active" => {
+            "turn" if self.is_ours(&frame["turn"]["turn_id"]) && frame["turn"]["status"] == "active" => {
+                self.tell_of_wait(&frame["turn"]);
+            }
+            "turn" if self.is_ours(&frame["turn"]["turn_id"]) => {
                 let turn = &frame["turn"];
                 if turn["status"] == "failed" {
                     eprintln!(
@@ -137,6 +142,17 @@ impl Answer {
             _ => {}
         }
         Ok(())
+    }
+
+    /// Nothing would be seen of a turn that waits for a person, as long as it does.
+    fn tell_of_wait(&mut self, turn: &Value) {
+        let id = turn["turn_id"].as_str().unwrap_or_default().to_owned();
+        if turn["phase"] != json!(TurnPhase::WaitingApproval) {
+            self.asking.remove(&id);
+        } else if self.asking.insert(id) {
+            let agent = turn["agent_id"].as_str().unwrap_or("the agent");
+            eprintln!("{agent} waits for somebody's yes: stepfleet approvals shows what is asked");
+        }
     }
 
     fn is_ours(&self, turn: &Value) -> bool {

@@ -218,6 +218,20 @@ async fn what_is_approved_is_what_was_seen() {
 }
 
 #[tokio::test]
+async fn whoever_waits_for_an_answer_is_told_that_it_waits_for_a_yes() {
+    let fleet = open().await;
+    let answer = async {
+        let question =
+            wait("the question", || async { read(&fleet, &["approvals"]).await["items"].as_array()?.first().cloned() })
+                .await;
+        told(&fleet, &["deny", text(&question, "operation_id")]).await
+    };
+    let ((ok, out, err), _) = tokio::join!(fleet.cli(&["say", "c1", "please pay", "--with", "ben"]), answer);
+    assert!(ok && out.contains("It came to"), "{out}{err}");
+    assert_eq!(err.trim(), "ben waits for somebody's yes: stepfleet approvals shows what is asked");
+}
+
+#[tokio::test]
 async fn a_question_is_read_and_answered() {
     let fleet = open().await;
     let asked_for = asked(&fleet, "ben", "c1", "which colour?").await;
