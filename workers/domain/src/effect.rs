@@ -179,7 +179,7 @@ impl Outcome {
     /// Nothing is to follow from what a model said: nobody is called, and no tool runs.
     pub fn leave_uncalled(&mut self) {
         if let Self::Reply(reply) = self {
-            reply.leave_uncalled();
+            reply.is_uncalled = true;
         }
     }
 

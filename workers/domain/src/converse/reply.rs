@@ -45,6 +45,8 @@ pub struct Reply {
     pub messages: Vec<chat::Message>,
     /// Tokens of a request that is over its budget, by the estimate: the model was not asked.
     pub over_budget: Option<u64>,
+    /// Its session ends: only what it says is wanted, as if it had been cut short before it called for anything.
+    pub is_uncalled: bool,
 }
 
 impl Reply {
@@ -66,13 +68,7 @@ impl Reply {
             heard,
             messages: Vec::new(),
             over_budget: None,
-        }
-    }
-
-    /// Only what it says is wanted, as if it had been cut short before it called for anything.
-    pub(crate) fn leave_uncalled(&mut self) {
-        if let Some(said) = self.reply.take_if(|said| said.tool_calls().next().is_some()) {
-            self.cut = Some(said.text());
+            is_uncalled: false,
         }
     }
 }
@@ -102,6 +98,9 @@ pub(super) fn plan(lane: &Lane, calls: &Calls<'_>, reply: &Reply) -> Acted {
     };
     let may_call = lane.rounds < lane.limits.as_ref().map_or(u32::MAX, |limits| limits.max_rounds);
     let wanted: Vec<ToolCall> = said.tool_calls().cloned().collect();
+    if reply.is_uncalled && may_call && !wanted.is_empty() {
+        return cut(turn, calls, reply, &said.text());
+    }
     let planned = if may_call { calls.plan(&wanted) } else { Planned::default() };
     let is_round = may_call && !wanted.is_empty();
     // It may pause as often as it may call tools, for each time it is asked again.

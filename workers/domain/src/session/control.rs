@@ -207,7 +207,12 @@ impl Session {
         let mut leftovers = self.control.extract(|_| true);
         leftovers.extend(self.work.extract(|_| true));
         for action in &leftovers {
-            self.refuse(now_ms, action, Code::SessionEnded);
+            if action.kind == ActionType::Destroy {
+                // It is as whoever asked for that wanted it.
+                self.unsaved.settle_ok(action.action_id.clone());
+            } else {
+                self.refuse(now_ms, action, Code::SessionEnded);
+            }
         }
         leftovers.len()
     }

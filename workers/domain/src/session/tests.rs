@@ -204,6 +204,18 @@ fn a_stop_waits_for_the_calls_that_are_cut_short_for_it_and_nothing_goes_before_
 }
 
 #[test]
+fn a_stop_that_finds_its_session_ended_is_no_failure() {
+    let mut bench = Bench::new(|spec| spec.max_steps = Some(1));
+    bench.turn();
+    assert_eq!((bench.boundary(), bench.status()), (Next::Rest, SessionStatus::Completed));
+    bench.post(ActionType::Destroy, json!({}));
+    bench.post(ActionType::Pause, json!({}));
+    assert_eq!(bench.session.refuse_leftovers(1), 2);
+    let outcomes: Vec<ActionOutcome> = bench.commit().settled.iter().map(|settled| settled.outcome).collect();
+    assert!(outcomes.ends_with(&[ActionOutcome::Ok, ActionOutcome::Rejected]), "{outcomes:?}");
+}
+
+#[test]
 fn a_limit_does_not_overtake_a_stop_that_waits() {
     let mut bench = Bench::new(|spec| spec.max_steps = Some(1));
     bench.turn();

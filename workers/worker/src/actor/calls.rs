@@ -8,6 +8,7 @@ use domain::effect::{EffectCall, EffectFailure, Outcome};
 use domain::moniker::{Answer, Call};
 use schemas::limits::{DESTROY_GRACE_MS, EFFECT_MS_MAX};
 use schemas::problem::Code;
+use schemas::session::SessionStatus;
 use schemas::telemetry::metric;
 use tokio::task::{AbortHandle, Id, JoinError, JoinSet};
 use tokio::time::Instant;
@@ -150,7 +151,8 @@ impl Live {
     /// Whether a stop that is asked for waits until what models were asked is cut short, and recorded: it is paid for.
     /// No longer than a running step would get.
     pub(super) fn holds_stop(&mut self) -> bool {
-        if !self.calls.is_open() || !self.session.stop_asked() {
+        let is_running = self.session.head().status == SessionStatus::Running;
+        if !is_running || !self.calls.is_open() || !self.session.stop_asked() {
             return false;
         }
         let grace = Duration::from_millis(DESTROY_GRACE_MS);

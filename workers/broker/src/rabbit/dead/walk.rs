@@ -177,6 +177,8 @@ impl Walk {
         };
         let ended = ended.await;
         if ended.is_err() {
+            // First what is held, if it is there to be closed: whoever has the next turn is to see all letters.
+            let _ = in_time(self.channel.close(200, "OK".into())).await;
             let _ = timeout(END_MAX, turn::end_anew(&self.up.connection)).await;
         }
         ended
