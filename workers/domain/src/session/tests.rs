@@ -207,7 +207,7 @@ fn a_stop_waits_for_the_calls_that_are_cut_short_for_it_and_nothing_goes_before_
 fn a_stop_that_finds_its_session_ended_is_no_failure() {
     let mut bench = Bench::new(|spec| spec.max_steps = Some(1));
     bench.turn();
-    assert_eq!((bench.boundary(), bench.status()), (Next::Rest, SessionStatus::Completed));
+    assert_eq!((bench.boundary(), bench.status()), (Next::Rest, SessionStatus::Stopped));
     bench.post(ActionType::Destroy, json!({}));
     bench.post(ActionType::Pause, json!({}));
     assert_eq!(bench.session.refuse_leftovers(1), 2);
