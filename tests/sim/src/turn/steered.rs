@@ -150,7 +150,8 @@ async fn moves(ended: &Ended, cut_short: bool, overtaken: bool) {
     assert_eq!((turn.moves as usize, turn.usage.input_tokens), (moves.len(), used), "{at}: {calls:?}");
     if cut_short {
         let place_of = |id: &str| rows.iter().position(|row| row.record.id == id);
-        assert!(place_of("t1.move.2") < place_of("t1.note.2"), "{at}: what was cut short was said before");
+        let [said, told] = ["t1.move.2", "t1.note.2"].map(|id| place_of(id).expect("a record"));
+        assert!(said < told, "{at}: what was cut short was said before");
         let knew = asked(place, |words| words.contains(KIND) && words.contains(&half(INTERRUPTED)));
         assert_eq!(knew.len(), last.len(), "{at}: the model knows what it had said");
     }
