@@ -27,15 +27,7 @@ impl Client {
 
     /// Frames with the times of their arrival, up to the one that says that a turn is completed.
     pub async fn follow(mut self) -> Vec<(Instant, Value)> {
-        let mut told = Vec::new();
-        loop {
-            let frame = self.frame().await;
-            let is_last = frame["type"] == "turn" && frame["turn"]["status"] == "completed";
-            told.push((Instant::now(), frame));
-            if is_last {
-                return told;
-            }
-        }
+        to_the_end(async || self.frame().await).await
     }
 
     async fn frame(&mut self) -> Value {
@@ -49,5 +41,18 @@ impl Client {
         };
         let text = tokio::time::timeout(WAIT_MAX, read).await.expect("a further frame");
         serde_json::from_str(&text).expect("JSON")
+    }
+}
+
+/// The frames of a stream with the times of their arrival, up to the one that says that a turn is completed.
+pub async fn to_the_end(mut next: impl AsyncFnMut() -> Value) -> Vec<(Instant, Value)> {
+    let mut told = Vec::new();
+    loop {
+        let frame = next().await;
+        let is_last = frame["type"] == "turn" && frame["turn"]["status"] == "completed";
+        told.push((Instant::now(), frame));
+        if is_last {
+            return told;
+        }
     }
 }

@@ -8,7 +8,7 @@ use futures::{FutureExt, StreamExt, stream};
 use reqwest::{Client as Http, Response};
 use serde_json::{Value, json};
 
-use super::client::Client;
+use super::client::{Client, to_the_end};
 use super::desk::{converse, item, open_on, said, say};
 use crate::harness::{Harness, WAIT_MAX};
 
@@ -139,15 +139,7 @@ impl Events {
     }
 
     async fn follow(mut self) -> Told {
-        let mut told = Vec::new();
-        loop {
-            let frame = self.frame().await;
-            let is_last = frame["type"] == "turn" && frame["turn"]["status"] == "completed";
-            told.push((Instant::now(), frame));
-            if is_last {
-                return told;
-            }
-        }
+        to_the_end(async || self.frame().await).await
     }
 
     async fn frame(&mut self) -> Value {
