@@ -27,7 +27,8 @@ BODY_BYTES_MAX = 8 << 20
 
 
 class ToolError(Exception):
-    """An answer that the model is shown; nothing is tried again."""
+    """How a task failed. If it is `retriable`, with the code EXECUTION_FAILED, INTERNAL_ERROR or TIMEOUT, a task that
+    may be repeated is given to a worker again while it has attempts left; else the model is shown it."""
 
     def __init__(self, code, message, retriable=False):
         super().__init__(message)
@@ -116,6 +117,8 @@ class Fleet:
     def tell(self, task, end):
         """Sends the end until it is taken: the same end may be sent twice."""
         body = dict(end, operation_id=task["operation_id"], session_id=task["session_id"])
+        if "error" in end:  # Told once more, it costs no later attempt.
+            body["attempt"] = task["attempt"]
         while True:
             try:
                 return self.post("/api/tool-results", body, timeout=30)

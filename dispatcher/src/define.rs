@@ -1,7 +1,7 @@
 //! How definitions get in: each checked whole, what they refer to looked up, then all written in
 //! one transaction, or only planned.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use domain::action::hash::hex;
 use domain::definition::plan::{self, Item, Known, KnownDefinitions};
@@ -9,6 +9,7 @@ use domain::definition::{Checked, Reference, check, diff, references};
 use domain::failure::{Certainty, Failure};
 use domain::ports::{Defined, DefinitionKey};
 use schemas::api::{DefinitionChange, DefinitionWritten, FieldChange};
+use schemas::definition::DefinitionKind;
 use schemas::id::{DefinitionId, Namespace};
 use schemas::json::Json;
 use schemas::problem::{Code, FieldProblem, Problem};
@@ -41,6 +42,10 @@ impl Wanted {
         let id = self.item.definition.get("id")?.as_str()?;
         Some((self.item.kind, DefinitionId::parse(id).ok()?))
     }
+
+    fn name(&self) -> &str {
+        self.item.definition["name"].as_str().unwrap_or_default()
+    }
 }
 
 /// Writes definitions, all or none; with `dry_run` it only says what a write would do.
@@ -59,13 +64,16 @@ pub async fn define(
     let mut found = known.clone();
     for (key, one) in wanted.iter().filter_map(|one| Some((one.key()?, one))) {
         let library_id = one.item.definition["library_id"].as_str().and_then(|text| DefinitionId::parse(text).ok());
-        let refused = Known { version: u64::MAX - 1, content_hash: [0; 32], library_id };
+        let name = one.name().to_owned();
+        let refused = Known { name, version: u64::MAX - 1, content_hash: [0; 32], library_id };
         if !items.iter().any(|item| (item.new.kind, &item.new.id) == (key.0, &key.1)) {
             found.insert(key, refused);
         }
     }
-    let unmet = plan::unmet_of(referring.iter().map(|(index, all)| (*index, all.as_slice())), &items, &found);
-    let unmet: Vec<FieldProblem> = unmet.into_iter().map(|(index, problem)| wanted[index].problem(problem)).collect();
+    let referring = || referring.iter().map(|(index, all)| (*index, all.as_slice()));
+    let unmet = plan::unmet_of(referring(), &items, &found);
+    let unmet = unmet.into_iter().chain(plan::namesakes(referring(), &names(&wanted, &known)));
+    let unmet: Vec<FieldProblem> = unmet.map(|(index, problem)| wanted[index].problem(problem)).collect();
     // Of a field that is wrong by itself that is enough; what stands there may be a key.
     let told: BTreeSet<String> = problems.iter().map(|problem| problem.field.clone()).collect();
     problems.extend(unmet.into_iter().filter(|problem| !told.contains(&problem.field)));
@@ -147,10 +155,18 @@ async fn known(
     let keys: Vec<DefinitionKey> = keys.into_iter().collect();
     let heads = gateway.definitions.known(namespace, &keys).await?;
     let known = heads.into_iter().map(|head| {
-        let known = Known { version: head.version, content_hash: head.content_hash, library_id: head.library_id };
-        ((head.kind, head.id), known)
+        let (key, name) = ((head.kind, head.id), head.name);
+        (key, Known { name, version: head.version, content_hash: head.content_hash, library_id: head.library_id })
     });
     Ok(known.collect())
+}
+
+/// What models call the tools that are referred to, once this is written.
+fn names(wanted: &[Wanted], known: &KnownDefinitions) -> BTreeMap<DefinitionId, String> {
+    let stored = known.iter().map(|((kind, id), known)| ((*kind, id.clone()), known.name.as_str()));
+    let new = wanted.iter().filter_map(|one| Some((one.key()?, one.name())));
+    let tools = stored.chain(new).filter(|((kind, _), name)| *kind == DefinitionKind::Tool && !name.is_empty());
+    tools.map(|((_, id), name)| (id, name.to_owned())).collect()
 }
 
 fn planned(item: &Checked, known: &KnownDefinitions) -> Defined {

@@ -19,6 +19,8 @@ use schemas::telemetry::metric;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+use crate::again;
+use crate::answer::Answer;
 use crate::gateway::Gateway;
 use crate::submit;
 
@@ -28,7 +30,8 @@ const BATCH_MAX: usize = 256;
 /// A message and what is to become of it.
 struct Item {
     tag: u64,
-    read: Result<NewAction, String>,
+    /// `None`: it is settled, and nothing is left to accept.
+    read: Result<Option<NewAction>, String>,
 }
 
 /// The task that takes in what comes.
@@ -111,7 +114,7 @@ impl Intake<'_> {
                     }
                     check(self.gateway, action).await
                 }
-                refusal => refusal,
+                Err(reason) => Err(reason),
             };
             items.push(Item { tag, read });
         }
@@ -121,14 +124,15 @@ impl Intake<'_> {
     /// Accepts, publishes, then acknowledges; what is refused waits for its burial. `Err`: the channel is lost, and
     /// the rest comes again.
     async fn settle(&mut self, items: Vec<Item>) -> Result<(), Failure> {
-        let actions: Vec<NewAction> = items.iter().filter_map(|item| item.read.as_ref().ok().cloned()).collect();
+        let actions: Vec<NewAction> = items.iter().filter_map(|item| item.read.clone().ok()?).collect();
         let (begun, started) = (trace::begin(), Instant::now());
         let mut verdicts = accept(self.gateway, actions).await.into_iter();
         let took = started.elapsed();
         for item in items {
             let reason = match item.read {
                 Err(reason) => Some(reason),
-                Ok(_) => match verdicts.next() {
+                Ok(None) => None,
+                Ok(Some(_)) => match verdicts.next() {
                     Some(Ok(Verdict::Accepted(new))) => {
                         metrics::histogram!(metric::ACCEPT_SECONDS).record(took.as_secs_f64());
                         submit::accepted_at(begun, &new.action, "");
@@ -177,7 +181,7 @@ impl Intake<'_> {
 }
 
 fn creates(item: &Item) -> bool {
-    item.read.as_ref().is_ok_and(|action| action.kind == ActionType::Create)
+    matches!(&item.read, Ok(Some(action)) if action.kind == ActionType::Create)
 }
 
 fn read(gateway: &Gateway, content: Content) -> Result<NewAction, String> {
@@ -194,11 +198,12 @@ fn read(gateway: &Gateway, content: Content) -> Result<NewAction, String> {
 
 /// What the gateway looks at beyond the ledger. While the store is away, the message waits: the ledger alone
 /// would take what is not for its sender to say.
-async fn check(gateway: &Gateway, mut action: NewAction) -> Result<NewAction, String> {
+async fn check(gateway: &Gateway, mut action: NewAction) -> Result<Option<NewAction>, String> {
     let mut failures = 0;
     loop {
-        match submit::check(gateway, &mut action).await {
-            Ok(()) => return Ok(action),
+        match is_settled(gateway, &mut action).await {
+            Ok(true) => return Ok(None),
+            Ok(false) => return Ok(Some(action)),
             Err(no) if no.0.code == Code::Unavailable => {}
             Err(no) => return refused(no.0.code, reason_of(&no.0)),
         }
@@ -212,13 +217,19 @@ async fn check(gateway: &Gateway, mut action: NewAction) -> Result<NewAction, St
     }
 }
 
+/// Whether nothing is left to accept of an action that is as it should be.
+async fn is_settled(gateway: &Gateway, action: &mut NewAction) -> Answer<bool> {
+    submit::check(gateway, action).await?;
+    Ok(again::taken(gateway, action).await?.is_some())
+}
+
 /// Whether the store cannot be read at present: what it knows of this action, which is found by its key.
 async fn is_away(gateway: &Gateway, action: &NewAction) -> bool {
     let found = gateway.ledger.action(&action.namespace, &action.action_id).await;
     found.is_err_and(|failure| failure.retriable)
 }
 
-fn refused(code: Code, reason: String) -> Result<NewAction, String> {
+fn refused<T>(code: Code, reason: String) -> Result<T, String> {
     metrics::counter!(metric::ACTIONS_REFUSED, "code" => code.as_str()).increment(1);
     Err(reason)
 }

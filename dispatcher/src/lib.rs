@@ -6,6 +6,7 @@
 //! `submit` (how an action gets in), `stream` (how committed events get out), `talk` and `follow` (the
 //! same for conversations).
 
+mod again;
 mod answer;
 mod api;
 mod assets;

@@ -1,11 +1,14 @@
-//! The sessions of agents that take part in a conversation: started by create actions, as any other.
+//! The agents that take part in a conversation: whether they are defined, where they work, and their sessions, which
+//! are started by create actions, as any other.
 
+use domain::conversation::branch;
 use domain::conversation::seat::AgentSeat;
 use domain::ports::DefinitionKey;
 use host::trace;
-use schemas::conversation::StartedAgent;
-use schemas::definition::DefinitionKind;
-use schemas::id::{DefinitionId, Namespace};
+use schemas::conversation::{Participant, StartedAgent};
+use schemas::definition::{Agent, DefinitionKind, Project};
+use schemas::id::{AgentId, ConversationId, DefinitionId, Namespace};
+use schemas::json::Json;
 use schemas::problem::{Code, FieldProblem, Problem};
 
 use crate::answer::{Answer, Refused};
@@ -44,6 +47,28 @@ pub async fn check(
         true => Ok(()),
         false => Err(Refused::from(Problem::fields(Code::InvalidRequest, problems))),
     }
+}
+
+/// Where the agents of a conversation work: in the first project of the first of them who is defined. Whoever is
+/// described by a seat alone has no project.
+pub async fn branch_context(
+    gateway: &Gateway,
+    namespace: &Namespace,
+    id: &ConversationId,
+    participants: &[Participant],
+) -> Answer<Option<Json>> {
+    let agents: Vec<&AgentId> = participants.iter().filter_map(|one| one.agent_id.as_ref()).collect();
+    for agent in agents {
+        let Ok(agent) = DefinitionId::parse(agent.as_str()) else { continue };
+        let row = gateway.definitions.definition(namespace, &(DefinitionKind::Agent, agent)).await?;
+        // One that cannot be read says nothing here: its next turn tells why.
+        let Some(agent) = row.and_then(|row| row.content.to::<Agent>().ok()) else { continue };
+        let Some(project) = agent.project_ids.into_iter().next() else { continue };
+        let row = gateway.definitions.definition(namespace, &(DefinitionKind::Project, project)).await?;
+        let project = row.and_then(|row| row.content.to::<Project>().ok());
+        return Ok(project.map(|project| branch::context(id, &project)));
+    }
+    Ok(None)
 }
 
 /// Starts the sessions of seats that are in the conversation already. Their ids are derived, so a

@@ -22,6 +22,7 @@ use schemas::telemetry::metric;
 use serde_json::Value;
 use tokio::time::Instant;
 
+use crate::again;
 use crate::answer::{Answer, Refused};
 use crate::caller::{Caller, scope_of};
 use crate::extract::idempotency_key;
@@ -53,6 +54,9 @@ async fn try_submit(
     }
     let mut new = action::parse(body, context(gateway, caller, idempotency_key(headers)?))?;
     check(gateway, &mut new).await?;
+    if let Some(body) = again::taken(gateway, &new).await? {
+        return Ok((StatusCode::ACCEPTED, Json(body)));
+    }
     // Spans of the client's own trace are found by this.
     let client = headers.get("traceparent").and_then(|value| value.to_str().ok()).unwrap_or_default();
     let body = accept(gateway, new, begun, client).await?;

@@ -115,9 +115,11 @@ async fn stands(gateway: &Gateway, post: &NewPost, to: &Addressee) -> Answer<(St
     let (row, is_busy) = tokio::try_join!(gateway.sessions.session(&key), busy)?;
     let Some(row) = row else { return Ok((Standing::default(), None)) };
     let config = row.spec.config.to_value();
+    let moniker = moniker::find(&row.spec.moniker);
     let mut standing = Standing {
         status: Some(row.head.status),
-        takes_input: moniker::find(&row.spec.moniker).is_none_or(|moniker| moniker.takes_input()),
+        takes_input: moniker.is_none_or(|moniker| moniker.takes_input()),
+        has_turns: moniker.is_none_or(|moniker| moniker.talks()),
         is_busy,
         when_busy: config["busy"].as_str().and_then(Busy::parse),
     };

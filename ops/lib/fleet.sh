@@ -1,4 +1,5 @@
-# The processes of a fleet in $dir: dispatcher-1…, worker-1…. Sourced by `ops/fleet`, not run.
+# The binary that is run or measured, and the processes of a fleet in $dir: dispatcher-1…, worker-1….
+# Sourced, not run.
 #
 # $dir/run holds, for each, a record (`<name>.pid`) and where it listens (`<name>.address`);
 # $dir/<name> is its own data directory, $dir/log/<name>.log its log.
@@ -9,7 +10,8 @@ find_binary() {
     if [ -z "$binary" ]; then
         need_build_tools
         [ -x "$CARGO_TARGET_DIR/debug/stepfleet" ] ||
-            say "building into $CARGO_TARGET_DIR: the first time takes about twenty minutes on two cores, nearly all of it for LanceDB"
+            say "building into $CARGO_TARGET_DIR: the first time takes about twenty minutes on two cores, nearly all of it for LanceDB; after that, seconds"
+        # --locked: exactly the dependencies that were tested.
         (cd "$root" && cargo build --locked --package stepfleet) || die "stepfleet does not build"
         binary="$CARGO_TARGET_DIR/debug/stepfleet"
     fi

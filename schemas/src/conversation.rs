@@ -51,7 +51,8 @@ pub struct Conversation {
     pub tags: Vec<String>,
     /// An object; ours is not to read it.
     pub metadata: Json,
-    /// Where agents of a project work: `{repo_id, branch}` (SPEC W-BR-01).
+    /// Where its agents work (SPEC W-BR-01): as the client said, or `{project_id, branch, base}` by the first project
+    /// of the first agent who is defined. Nothing is made in any repository.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub branch_context: Option<Json>,
     pub visibility: Visibility,

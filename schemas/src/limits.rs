@@ -243,8 +243,8 @@ pub const TURN_MESSAGES_MAX: usize = CHAT_MESSAGES_MAX;
 pub const TOOL_ROUNDS_MAX: u32 = 1_000;
 /// Tool calls of one answer of a model that are carried out.
 pub const TOOL_CALLS_MAX: usize = 128;
-/// Longest wait that a model API may ask for; a longer one ends the attempts.
-pub const RETRY_AFTER_MS_MAX: u64 = 30_000;
+/// Longest wait that a model API may ask for; a longer one ends the attempts. Limits per minute ask for up to one.
+pub const RETRY_AFTER_MS_MAX: u64 = 60_000;
 /// Tokens that one call of a model adds to what is spent, whatever its provider says of it.
 pub const CALL_TOKENS_MAX: u64 = 1_000_000_000_000;
 /// The same for its cost, in billionths of the operator's currency.
@@ -372,6 +372,11 @@ pub const EMBEDDING_API_CHARS_MAX: usize = 8_000;
 pub const EMBEDDING_BATCH_MAX: usize = 128;
 /// Texts of one call of an embedder.
 pub const EMBEDDING_TEXTS_MAX: usize = 2_048;
+/// Memories that lack a vector get theirs by the batch, of so many agents at most, once in so long, and are looked for
+/// so long after the last one: whoever writes and searches meanwhile needs embedder and database, too.
+pub const REEMBED_AGENTS_MAX: usize = 16;
+pub const REEMBED_INTERVAL_MS: u64 = 1_000;
+pub const REEMBED_REST_MS: u64 = 60_000;
 /// Numbers of one vector.
 pub const EMBEDDING_DIMENSIONS_MAX: usize = 8_192;
 

@@ -103,6 +103,9 @@ pub struct ToolResultPayload {
     /// A text, or an object `{code, message, retriable}`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<Value>,
+    /// That of the task. With it, a failure that is told once more ends no later attempt.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub attempt: Option<u32>,
 }
 
 /// Payload of `pause`, `resume` and `destroy`.

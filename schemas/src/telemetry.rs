@@ -33,6 +33,7 @@ pub mod metric {
     pub const EFFECT_SECONDS: &str = "stepfleet_effect_seconds";
     pub const OPERATION_SECONDS: &str = "stepfleet_operation_seconds";
     pub const EMBEDDING_TOKENS: &str = "stepfleet_embedding_tokens_total";
+    pub const MEMORIES_EMBEDDED: &str = "stepfleet_memories_embedded_total";
     pub const SESSIONS_WITHOUT_CAUSE: &str = "stepfleet_sessions_without_cause";
     pub const SESSIONS_OVERDUE: &str = "stepfleet_sessions_overdue";
     pub const SESSIONS_HEALED: &str = "stepfleet_sessions_healed_total";

@@ -1,7 +1,5 @@
 /** What models are saying right now: pieces by message, dropped when the whole is committed. */
 
-import { moveOf } from './transcript.js';
-
 /** `again`: what an attempt before it said was taken back.
  * @typedef {{id: string, turn: string, attempt: number, again: boolean, late: boolean, next: number, parts: {kind: string, text: string, name?: string}[]}} Draft */
 
@@ -16,21 +14,25 @@ export function tell(drafts, frame, onThoughts = () => {}) {
       drafts.set(draft.id, { ...draft, attempt: frame.attempt + 1, again: true, late: false, next: 0, parts: [] });
       return true;
     }
-    case 'message': {
-      const draft = drafts.get(frame.message.message_id);
-      if (draft) keepThoughts(draft, onThoughts);
-      return drafts.delete(frame.message.message_id);
-    }
-    case 'tool_call': return drop(drafts, (draft) => {
-      // The calls are in this frame; a text that came with them follows as a message.
-      const is = draft.turn === frame.turn_id && moveOf(draft.id) <= frame.move;
-      if (is) keepThoughts(draft, onThoughts);
-      return is;
-    });
+    case 'message': return settle(drafts, frame.message.message_id, onThoughts);
+    // The calls are in this frame; a text that came with them follows as a message.
+    case 'tool_call': return settle(drafts, frame.message_id, onThoughts);
     case 'turn': return frame.turn.status !== 'active' && drop(drafts, ({ turn }) => turn === frame.turn.turn_id);
     case 'lag': return drop(drafts, () => true);
     default: return false;
   }
+}
+
+/** A reply is there as a whole: its pieces go, and with them those of the replies of its turn before it, which came to nothing. */
+function settle(drafts, id, onThoughts) {
+  const whole = drafts.get(id);
+  if (!whole) return false;
+  for (const draft of [...drafts.values()].filter(({ turn }) => turn === whole.turn)) {
+    keepThoughts(draft, onThoughts);
+    drafts.delete(draft.id);
+    if (draft === whole) break;
+  }
+  return true;
 }
 
 function drop(drafts, is) {

@@ -5,25 +5,30 @@
 
 /** @typedef {import('./entries.js').Entry} Entry */
 
-/** Which reply of its turn a message is, as its id ends. */
-export const moveOf = (id) => Number(/\.m(\d+)$/.exec(id)?.[1] ?? 0);
-
 /** Events that the parts of their turn show already, or that say nothing to a reader. */
 const SILENT = new Set(['tool.failed', 'turn.completed', 'turn.failed', 'conversation_turn']);
 
-function addCalls(block, { move, calls, background, thoughts, at }, seen) {
+function addCalls(block, { move, message, says, calls, background, thoughts, at }, seen) {
+  block.replies.push({ move, message, says });
   const made = calls.map((call, index) => ({
     kind: 'call', key: `c${move}.${index}`, move, call, at, operation: `${block.id}.${move}.${index}`,
     background: background.includes(call.id), result: null,
   }));
-  const thought = thoughts || seen.get(`${block.id}.m${move}`);
+  const thought = thoughts || seen.get(message);
   if (thought) block.parts.push({ kind: 'thoughts', key: `t${move}`, move, text: thought });
   block.parts.push(...made);
 }
 
+/** The calls that a message came with. What was read does not name it: there it is the next one behind calls that came with a text. */
+function replyOf(block, id) {
+  const reply = block.replies.find(({ message }) => message === id) ?? block.replies.findLast(({ message, says }) => says && !message);
+  if (reply) reply.message = id;
+  return reply;
+}
+
 /** A text that came with calls is said before them. */
 function addMessage(block, { message, at }) {
-  const move = moveOf(message.message_id);
+  const move = replyOf(block, message.message_id)?.move ?? 0;
   const part = { kind: 'message', key: message.message_id, move, message, at };
   const first = move ? block.parts.findIndex((other) => other.kind === 'call' && other.move === move) : -1;
   if (first < 0) block.parts.push(part);
@@ -63,7 +68,7 @@ function markBackground(block) {
  * @param {Map<string, object>} turns as the API tells of them
  * @param {Map<string, object>} drafts what is being said, by message id
  * @param {Map<string, string>} thoughts of messages that were seen being thought
- * @returns {object[]} items: `said` by people, `turn` of an agent with its parts, `line` for what happened
+ * @returns {object[]} items: `said` by people and by agents without turns, `turn` of an agent with its parts, `line` for what happened
  */
 export function arrange(entries, turns, drafts, thoughts = new Map()) {
   const items = [];
@@ -72,7 +77,7 @@ export function arrange(entries, turns, drafts, thoughts = new Map()) {
   const blockOf = (id, agent) => {
     let block = blocks.get(id);
     if (!block) {
-      block = { kind: 'turn', key: id, id, agent: agent ?? turns.get(id)?.agent_id ?? null, parts: [], ended: null };
+      block = { kind: 'turn', key: id, id, agent: agent ?? turns.get(id)?.agent_id ?? null, parts: [], replies: [], ended: null };
       blocks.set(id, block);
       items.push(block);
     }

@@ -26,7 +26,8 @@ use crate::routes::Route;
 use crate::submit::{self, AcceptedAnswer};
 
 /// What belongs to a turn, besides the request that it starts from.
-const OF_TURN: &[LogKind] = &[LogKind::Message, LogKind::Move, LogKind::ToolResult, LogKind::ProviderCall];
+const OF_TURN: &[LogKind] =
+    &[LogKind::Message, LogKind::Move, LogKind::ToolResult, LogKind::AsyncResult, LogKind::ProviderCall];
 
 pub fn routes() -> Vec<Route> {
     vec![
@@ -137,7 +138,14 @@ async fn list_moves(
     if let Some(end) = end {
         rows.truncate(end);
     }
-    let next_cursor = rows.last().filter(|_| more || end.is_some()).map(|row| row.offset.to_string());
+    let next = rows.last().filter(|_| more || end.is_some()).map(|row| row.offset);
+    let next_cursor = next.map(|offset| offset.to_string());
+    if let Some(after) = next {
+        // Results of work in the background come behind later moves; those of others find no move here. As many are
+        // looked at as one page has.
+        let late = LogQuery { after, ..records(&caller.namespace, &turn, &[LogKind::AsyncResult]) };
+        rows.extend(gateway.conversations.log(&late).await?);
+    }
     Ok(Json(MovePage { items: moves::moves(rows.iter()), next_cursor }))
 }
 

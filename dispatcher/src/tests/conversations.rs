@@ -106,7 +106,12 @@ async fn lists_are_filtered_and_paged() {
     assert_eq!(ids(&page), ["c3", "c2"]);
     let rest = list(&format!("?limit=2&cursor={}", page["next_cursor"].as_str().unwrap())).await;
     assert_eq!((ids(&rest), &rest["next_cursor"]), (vec!["c1"], &json!(null)));
-    for wrong in ["?status=waiting", "?cursor=x", "?limit=0", "?colour=red", "?include=all"] {
+    let waiting = world.get("/api/conversations?status=waiting").await;
+    assert_eq!(waiting.refusal(), ("invalid_request".into(), vec!["status".to_owned()]));
+    for part in ["waiting is not stored", "active, completed, failed"] {
+        assert!(waiting.text.contains(part), "{}", waiting.text);
+    }
+    for wrong in ["?cursor=x", "?limit=0", "?colour=red", "?include=all"] {
         assert_eq!(world.get(&format!("/api/conversations{wrong}")).await.problem(), "invalid_request", "{wrong}");
     }
 }
@@ -304,4 +309,62 @@ async fn a_list_tells_who_waits_now() {
     world.speak(&session, Talk { turns: vec![waiting], ..Talk::default() }).await;
     let now = statuses().await;
     assert_eq!((&now["\"c1\""], &now["\"c2\""]), (&json!("waiting"), &json!("active")));
+}
+
+/// An agent `ann` of a project that names its branch, and of another one; and `bo` of one that names none.
+async fn projects(world: &World) {
+    let item = |kind: &str, definition: Value| json!({"kind": kind, "definition": definition});
+    let project = |id: &str, branch: Value| item("project", json!({"id": id, "name": id, "default_branch": branch}));
+    let agent = |id: &str, projects: Value| {
+        let persona = json!({"system_prompt": "You help.", "model_profile_id": "m"});
+        item("agent", json!({"id": id, "name": id, "project_ids": projects, "persona_inline": persona}))
+    };
+    let list = json!([
+        item("model_profile", json!({"id": "m", "name": "M", "provider": "scripted", "model_id": "m"})),
+        project("p1", json!("trunk")),
+        project("p2", Value::Null),
+        agent("ann", json!(["p1", "p2"])),
+        agent("bo", json!(["p2"])),
+    ]);
+    let reply = world.post("/api/definitions", list).await;
+    assert_eq!(reply.status, StatusCode::OK, "{}", reply.text);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_conversation_says_where_its_agents_work() {
+    let world = World::new().await;
+    projects(&world).await;
+    let branch = async |body: Value| {
+        let reply = world.post("/api/conversations", body).await;
+        assert!(reply.status.is_success(), "{}", reply.text);
+        reply.json()["conversation"]["branch_context"].clone()
+    };
+    let echo = json!({"agent_id": "nobody", "moniker": "echo"});
+    let body = json!({"conversation_id": "c1", "agents": [echo, {"agent_id": "ann"}, {"agent_id": "bo"}]});
+    let noted = json!({"project_id": "p1", "branch": "wonder/conv-c1", "base": "trunk"});
+    assert_eq!(branch(body.clone()).await, noted, "the first who is defined, and the first project");
+    assert_eq!(branch(body).await, noted, "again is no other");
+    assert_eq!(world.get("/api/conversations/c1").await.json()["conversation"]["branch_context"], noted);
+    let noted = json!({"project_id": "p2", "branch": "wonder/conv-c2", "base": "main"});
+    assert_eq!(branch(json!({"conversation_id": "c2", "agents": [{"agent_id": "bo"}]})).await, noted);
+    let own = json!({"repo_id": "r1", "branch": "mine"});
+    let body = json!({"agents": [{"agent_id": "ann"}], "branch_context": own});
+    assert_eq!(branch(body).await, own, "whoever says where is heard");
+    assert_eq!(branch(json!({"agents": [echo]})).await, Value::Null, "nobody there has a project");
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_first_who_joins_from_a_project_says_where_all_work() {
+    let world = World::new().await;
+    projects(&world).await;
+    world.converse("c1", &["nobody"]).await;
+    let join = async |body: Value| {
+        let reply = world.post("/api/conversations/c1/participants", body).await;
+        assert_eq!(reply.status, StatusCode::CREATED, "{}", reply.text);
+        world.get("/api/conversations/c1").await.json()["conversation"]["branch_context"].clone()
+    };
+    assert_eq!(join(json!({"user_id": "ben"})).await, Value::Null);
+    let noted = json!({"project_id": "p2", "branch": "wonder/conv-c1", "base": "main"});
+    assert_eq!(join(json!({"agent_id": "bo"})).await, noted);
+    assert_eq!(join(json!({"agent_id": "ann"})).await, noted, "work is there already");
 }

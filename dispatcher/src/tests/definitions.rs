@@ -164,6 +164,39 @@ async fn what_is_not_there_is_told_with_what_is_wrong() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn two_tools_of_one_name_are_refused_where_they_are_listed() {
+    let world = World::new().await;
+    apply(&world, &set()).await;
+    let tool = |id: &str, name: &str| {
+        let tool = json!({"id": id, "name": name, "description": "x", "library_id": "core",
+                          "input_schema": {"type": "object"}, "target_type": "agent", "target_id": "ana"});
+        item("tool", tool)
+    };
+    let with = |tools: Value| {
+        let mut persona = persona("You write.");
+        persona["tool_ids"] = tools;
+        persona
+    };
+    apply(&world, &[tool("t1", "find"), tool("t2", "find"), tool("t3", "look")]).await;
+    let reply = world.post("/api/personas", with(json!(["t1", "t3", "t2"]))).await;
+    assert_eq!(reply.refusal(), ("definition_invalid".into(), vec!["tool_ids[2]".to_owned()]));
+    assert!(reply.text.contains("the tools t1 and t2 are both named"), "{}", reply.text);
+    assert_eq!(world.post("/api/personas", with(json!(["t1", "t3"]))).await.status, StatusCode::CREATED);
+    // Names as they will be, with all that is wrong besides.
+    let mut odd = agent("bo");
+    odd["persona_ref"] = Value::Null;
+    odd["persona_inline"] = json!({"system_prompt": " ", "model_profile_id": "fast", "tool_ids": ["t3", "t4"]});
+    let list =
+        json!([tool("t2", "seek"), tool("t4", "look"), item("persona", with(json!(["t1", "t2"]))), item("agent", odd)]);
+    for path in ["/api/definitions", "/api/definitions?dry_run=true"] {
+        let fields = world.post(path, list.clone()).await.refusal().1;
+        let expected = ["[3].definition.persona_inline.system_prompt", "[3].definition.persona_inline.tool_ids[1]"];
+        assert_eq!(fields, expected, "{path}");
+    }
+    apply(&world, &[tool("t2", "seek"), item("persona", with(json!(["t1", "t2"])))]).await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn lists_are_written_whole_or_not_at_all() {
     let world = World::new().await;
     let answer = apply(&world, &set()).await;

@@ -2,7 +2,7 @@
 
 use axum::http::StatusCode;
 use domain::ports::News;
-use schemas::action::ActionType;
+use schemas::action::{Action, ActionType};
 use schemas::conversation::Talk;
 use schemas::session::SessionStatus;
 use serde_json::{Value, json};
@@ -234,6 +234,23 @@ async fn an_agent_without_input_gets_guidance_and_nobody_is_fine_too() {
     world.post("/api/conversations", json!({"conversation_id": "c2"})).await;
     let answer = world.post("/api/conversations/c2/messages", json!({"text": "hello?"})).await;
     assert_eq!((answer.status, led_to(&answer.json()).len()), (StatusCode::ACCEPTED, 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_agent_without_turns_gets_the_message_and_no_turn_is_promised() {
+    let world = World::new().await;
+    let agents = json!([{"agent_id": "a1", "moniker": "echo"}, {"agent_id": "a2", "moniker": "converse"}]);
+    world.post("/api/conversations", json!({"conversation_id": "c1", "agents": agents})).await;
+    let body = json!({"text": "hello", "message_id": "m1"});
+    let first = world.post(PATH, body.clone()).await.json();
+    assert_eq!(led_to(&first), [("a1", "delivered"), ("a2", "turn")]);
+    assert_eq!(first["responders"][0].get("turn_id"), None, "{first}");
+    let is_its = |action: &Action| json!(action.action_id) == first["responders"][0]["action_id"];
+    let input = world.open().into_iter().find(is_its).expect("an input");
+    assert_eq!((input.kind, input.payload.to_value().get("turn_id")), (ActionType::Input, None));
+    let again = world.post(PATH, body).await.json();
+    assert_eq!(led_to(&again), led_to(&first), "a repeat is told the same");
+    assert_eq!(again["responders"][0]["accepted"], false);
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,5 +1,6 @@
 //! Work for workers of others: claimed once, ended once, and never across a namespace.
 
+mod again;
 mod release;
 
 use std::time::Duration;

@@ -70,6 +70,9 @@ pub fn said(id: &str, turn: &str, agent: &str, session: &str, text: &str) -> Log
         metadata: None,
         iteration: None,
         step_token: None,
+        next_step_token: None,
+        status: None,
+        notes: None,
     };
     record(LogKind::Message, id, turn, session, &json!(message))
 }
@@ -129,6 +132,25 @@ async fn a_turn_is_shown_with_all_that_belongs_to_it() {
         assert_eq!(world.get_as(OTHER, path).await.problem(), "turn_not_found");
     }
     assert_eq!(world.get("/api/conversations/c1/turns?status=done").await.problem(), "invalid_request");
+}
+
+#[tokio::test(start_paused = true)]
+async fn results_that_come_late_are_shown_with_the_move_that_called() {
+    let world = World::new().await;
+    let session = answered(&world).await;
+    let late = json!({"move": 1, "tool_call_id": "k2", "operation_id": "o1", "tool": "fetch", "success": true,
+                      "result": "a dog"});
+    let log = vec![record(LogKind::AsyncResult, "t1.l1", "t1", &session, &late)];
+    world.speak(&session, Talk { log, ..Talk::default() }).await;
+    let results = |moves: &Value| moves[0]["tool_results"].as_array().unwrap().clone();
+    let detail = world.get("/api/turns/t1").await.json();
+    assert_eq!((results(&detail["moves"]).len(), &results(&detail["moves"])[1]["result"]), (2, &json!("a dog")));
+    // It lies behind the second move, on another page.
+    let page = world.get("/api/turns/t1/moves?limit=1").await.json();
+    assert_eq!((results(&page["items"]).len(), page["items"].as_array().unwrap().len()), (2, 1));
+    let cursor = page["next_cursor"].as_str().unwrap();
+    let rest = world.get(&format!("/api/turns/t1/moves?limit=1&cursor={cursor}")).await.json();
+    assert_eq!((results(&rest["items"]), &rest["next_cursor"]), (vec![], &json!(null)));
 }
 
 #[tokio::test(start_paused = true)]

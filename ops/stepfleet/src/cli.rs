@@ -88,7 +88,7 @@ pub enum Command {
     Input(cmd::input::Input),
     /// End a session
     Destroy(cmd::destroy::Destroy),
-    /// Conversations: list, show, create, join, leave
+    /// Conversations: list, show, create, join, leave, complete
     Conversations(cmd::conversations::Conversations),
     /// Say something in a conversation and print the answer as it is told
     Say(cmd::say::Say),

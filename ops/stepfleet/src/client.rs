@@ -75,6 +75,10 @@ impl Client {
         self.answer(request).await
     }
 
+    pub async fn patch<T: DeserializeOwned>(&self, path: &str, body: &Value) -> Result<T> {
+        self.answer(self.request(Method::PATCH, path).json(body)).await
+    }
+
     pub async fn delete<T: DeserializeOwned>(&self, path: &str) -> Result<T> {
         self.answer(self.request(Method::DELETE, path)).await
     }

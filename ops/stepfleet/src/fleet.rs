@@ -277,6 +277,7 @@ fn archivist_deps(parts: &Parts, worker: &WorkerId) -> ArchivistDeps {
         archive: parts.archive.clone(),
         tail: parts.store.tail.clone(),
         memories: parts.memory_archive.clone(),
+        embedder: parts.embedder.clone(),
         transcripts: parts.store.transcripts.clone(),
         records: parts.records.clone(),
         clock: parts.clock.clone(),

@@ -33,7 +33,7 @@ fn main() -> ExitCode {
     let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => {
-            eprintln!("stepfleet: the system gives no threads: {error}");
+            output::note(&format!("stepfleet: the system gives no threads: {error}"));
             return ExitCode::FAILURE;
         }
     };
@@ -47,7 +47,7 @@ fn main() -> ExitCode {
             ExitCode::SUCCESS
         }
         Err(error) => {
-            eprintln!("stepfleet: {error:#}");
+            output::note(&format!("stepfleet: {error:#}"));
             let usage = error.is::<Problems>() || error.is::<UsageError>();
             if usage { ExitCode::from(EXIT_USAGE) } else { ExitCode::FAILURE }
         }

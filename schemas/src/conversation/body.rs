@@ -29,7 +29,8 @@ pub struct NewConversationBody {
     pub tags: Vec<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub metadata: Option<Map<String, Value>>,
-    /// `{repo_id, branch}`.
+    /// An object such as `{repo_id, branch}`; unless given, `{project_id, branch, base}` by the first project of the
+    /// first agent who is defined.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub branch_context: Option<Map<String, Value>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]

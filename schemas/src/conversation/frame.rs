@@ -124,6 +124,9 @@ pub struct ToolCallFrame {
     /// Which reply of the turn.
     #[serde(rename = "move", skip_serializing_if = "Option::is_none")]
     pub number: Option<u64>,
+    /// What its pieces were told under, and what a text that it said besides is told under.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub message_id: Option<MessageId>,
     /// `{id, name, input}` each.
     pub calls: Vec<Value>,
 }

@@ -5,6 +5,7 @@ use serde_json::Value;
 use utoipa::ToSchema;
 
 use crate::id::{AgentId, MessageId, SessionId, TurnId, UserId};
+use crate::record::StepStatus;
 
 /// An utterance, or what the transcript shows of tools and summaries (SPEC K-07, K-08).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
@@ -43,6 +44,14 @@ pub struct Message {
     pub iteration: Option<u64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub step_token: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next_step_token: Option<String>,
+    /// How that step ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub status: Option<StepStatus>,
+    /// What that step noted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub notes: Option<String>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]

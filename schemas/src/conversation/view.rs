@@ -128,6 +128,8 @@ pub struct Responder {
 pub enum PostOutcome {
     /// It starts a turn of its own.
     Turn,
+    /// The agent has no turns: it takes the message as an input, and what its steps say is in the transcript.
+    Delivered,
     /// It joins the agent's active turns as a note, at the next step.
     Steered,
     /// The same, and the running call of a model is cancelled; what it said is kept.

@@ -19,7 +19,7 @@ pub struct Budgets {
     pub max_tokens_per_session: Option<u64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_cost_per_session: Option<f64>,
-    /// Replies of models.
+    /// Replies of models, and calls of models by its tools.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_moves_per_session: Option<u64>,
     /// From the acceptance of its first input.

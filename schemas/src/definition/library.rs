@@ -26,4 +26,7 @@ pub struct Project {
     /// For `llm` actions of its agents that name no profile of their own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub default_model_profile_id: Option<DefinitionId>,
+    /// What branches of its conversations begin from; `main` if absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub default_branch: Option<String>,
 }

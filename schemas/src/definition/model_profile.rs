@@ -28,7 +28,7 @@ pub struct ModelProfile {
     /// Size of the context window, tokens.
     #[serde(default = "model_max_tokens")]
     pub model_max_tokens: u64,
-    /// Price of 1000 tokens, in the currency of the operator's choice.
+    /// Price of 1000 tokens, in the currency of the operator's choice. If both prices are 0, none is given.
     #[serde(default)]
     pub cost_per_1k_input_tokens: f64,
     #[serde(default)]

@@ -42,10 +42,10 @@ pub struct PersonaBody {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub instructions: Option<String>,
     pub model_profile_id: DefinitionId,
-    /// Workflow that assembles the context; the built-in one if absent.
+    /// Workflow that assembles the context; the built-in one if absent, as it must be while there are no workflows.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub context_assembly_workflow_id: Option<DefinitionId>,
-    /// Workflow that extracts memories; the built-in one if absent.
+    /// Workflow that extracts memories; the same holds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory_extraction_workflow_id: Option<DefinitionId>,
     /// Turns whose whole content is given to the assembly.
@@ -124,6 +124,9 @@ pub struct CompactionSettings {
     pub clip_first: u32,
     #[serde(default = "clip")]
     pub clip_last: u32,
+    /// The model that makes the summaries; absent: the agent's own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model_profile_id: Option<DefinitionId>,
 }
 
 /// A prompt with what it takes and what it makes (SPEC 4.7).

@@ -46,6 +46,42 @@ async fn the_doctor_works_beside_a_fleet_and_without_one() {
 }
 
 #[tokio::test]
+async fn a_budget_in_money_that_counts_nothing_is_told() {
+    let fleet = Harness::start().await;
+    let look = async || {
+        let (ok, out, err) = fleet.cli(&["doctor", "--json"]).await;
+        assert!(ok, "{out}{err}");
+        let report: Value = serde_json::from_str(&out).expect("JSON");
+        let checks = report["checks"].as_array().expect("checks");
+        let found = checks.iter().find(|check| check["name"] == "budgets").expect("the check").clone();
+        (found["warning"] == true, found["detail"].as_str().expect("a detail").to_owned())
+    };
+    let item = |kind: &str, definition: Value| json!({ "kind": kind, "definition": definition });
+    let define = async |price: f64| {
+        let persona = json!({ "id": "saver", "name": "Saver", "project_id": "p1", "system_prompt": "You help.",
+            "model_profile_id": "m", "constraints": { "budgets": { "max_cost_per_turn": 1.0 } } });
+        let profile = json!({ "id": "m", "name": "M", "provider": "scripted", "model_id": "scripted",
+            "cost_per_1k_output_tokens": price });
+        let agent =
+            json!({ "id": "ben", "name": "Ben", "project_ids": ["p1"], "persona_ref": { "persona_id": "saver" } });
+        let list = json!([
+            item("project", json!({ "id": "p1", "name": "P1" })),
+            item("model_profile", profile),
+            item("persona", persona),
+            item("agent", agent),
+        ]);
+        let answer = fleet.post("/api/definitions", &list).await;
+        assert!(answer.status.is_success(), "{answer:?}");
+    };
+    assert!(!look().await.0, "a new fleet has no budgets");
+    define(0.0).await;
+    let (warning, detail) = look().await;
+    assert!(warning && detail.contains("agent ben counts nothing of model profile m"), "{detail}");
+    define(0.5).await;
+    assert!(!look().await.0, "it has a price now");
+}
+
+#[tokio::test]
 async fn what_is_down_is_part_of_the_report_and_the_rest_is_looked_at() {
     let scratch = TempDir::new().unwrap();
     // Nobody listens on a port that was free a moment ago.

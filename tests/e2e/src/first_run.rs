@@ -1,9 +1,12 @@
 //! A fresh fleet: an agent is there to talk to. Without a model it says so, and what to do about it.
 
+use std::process::{Child, Command, Stdio};
+use std::time::Instant;
+
 use serde_json::{Value, json};
 
 use crate::cli::{assert_says, told};
-use crate::harness::Harness;
+use crate::harness::{Harness, POLL, START_MAX, command, run};
 use crate::services::DATABASE;
 
 const ASKED: &str = "What can you do?";
@@ -50,6 +53,36 @@ async fn one_command_talks_to_an_agent_that_says_how_to_connect_a_model() {
     let guide = after.pop().expect("the agent");
     assert_eq!((&guide["version"], &guide["definition"]["name"]), (&json!(2), &json!("Mine")), "{guide}");
     assert_eq!(after, before[..before.len() - 1]);
+}
+
+/// Starts it in front of a reader that has ended, as `head` may have.
+fn unread(mut command: Command) -> Child {
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the binary starts");
+    drop(child.stdout.take());
+    child
+}
+
+#[tokio::test]
+async fn a_fleet_whose_banner_nobody_reads_runs_all_the_same() {
+    let scratch = tempfile::TempDir::new().expect("a temporary directory");
+    let (data_dir, ready) = (scratch.path().join("data"), scratch.path().join("ready.json"));
+    let mut up = command();
+    up.current_dir(scratch.path()).args(["up", "--listen", "127.0.0.1:0", "--log", "warn"]);
+    up.arg("--data-dir").arg(&data_dir).arg("--ready-file").arg(&ready);
+    let mut fleet = unread(up);
+    let started = Instant::now();
+    while !ready.exists() && fleet.try_wait().is_ok_and(|end| end.is_none()) && started.elapsed() < START_MAX {
+        tokio::time::sleep(POLL).await;
+    }
+    let (ok, out, err) = run(scratch.path(), &data_dir, &["sessions"]).await;
+    let mut list = command();
+    list.current_dir(scratch.path()).arg("sessions").arg("--data-dir").arg(&data_dir);
+    let list = unread(list).wait_with_output().expect("a command");
+    // Before anything is judged: nobody else ends it.
+    drop(fleet.kill());
+    let said = fleet.wait_with_output().expect("the fleet");
+    assert!(ok, "{out}{err}{}", String::from_utf8_lossy(&said.stderr));
+    assert!(list.status.success() && list.stderr.is_empty(), "{list:?}");
 }
 
 #[tokio::test]

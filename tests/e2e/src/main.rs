@@ -3,6 +3,7 @@
 mod archive;
 mod backlog;
 mod cli;
+mod connected;
 mod console;
 mod digest;
 mod doctor;

@@ -16,6 +16,7 @@ mod kills;
 mod loops;
 mod scenarios;
 mod sockets;
+mod stepwise;
 mod tools;
 mod transcript;
 mod turns;

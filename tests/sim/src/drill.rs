@@ -21,6 +21,8 @@ pub struct Came {
     pub status: String,
     pub steps: Vec<String>,
     pub guidance: Vec<String>,
+    /// In its conversation, if it has one.
+    pub said: Vec<Value>,
 }
 
 /// Runs the scenario with a crash at the given call of its worker.
@@ -62,12 +64,13 @@ fn script() -> Vec<(&'static str, Value)> {
     let to =
         |session: &str, verb: &str, payload: Value| json!({"type": verb, "session_id": session, "payload": payload});
     let config = json!({"url": "http://step.example/", "effect": "at_most_once"});
+    let count = json!({"moniker": "count", "config": {"until": 8}, "loop_interval_ms": 100, "conversation_id": "room"});
     let call = json!({"moniker": "http", "state": {"until": 3}, "config": config});
     vec![
-        ("1", to("echo", "create", json!({"moniker": "echo"}))),
+        ("1", to("echo", "create", json!({"moniker": "echo", "conversation_id": "room"}))),
         ("2", to("echo", "input", json!({"text": "in:default.1"}))),
         ("3", to("echo", "input", json!({"text": "in:default.2"}))),
-        ("4", to("count", "create", json!({"moniker": "count", "config": {"until": 8}, "loop_interval_ms": 100}))),
+        ("4", to("count", "create", count)),
         ("5", to("count", "interrupt", json!({"guidance": {"mark": "g:default.5"}}))),
         ("6", to("joke", "create", json!({"moniker": "tell_a_joke", "max_steps": 4, "loop_interval_ms": 10}))),
         ("9", to("echo", "input", json!({"text": "in:default.9"}))),
@@ -94,6 +97,7 @@ fn came(world: &World) -> Vec<Came> {
         status: format!("{:?} {:?}", story.row.head.status, story.row.head.stop_reason),
         steps: story.steps().map(|step| format!("{} {:?}", step.iteration, step.text)).collect(),
         guidance: story.steps().filter_map(|step| step.guidance.as_ref()).map(|g| g.as_str().to_owned()).collect(),
+        said: oracle::said(world, story),
     };
     // A call in doubt fails its session, so what that came to depends on the crash: it is the oracle
     // that sees whether a call was repeated.

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use schemas::id::WorkerId;
 use testkit::dice::Dice;
-use testkit::fake::SimClock;
+use testkit::fake::{SimClock, WordEmbedder};
 use testkit::unreliable::{FaultRates, Faults, Unreliable};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
@@ -248,6 +248,7 @@ fn archivist_deps(world: &World, process: &Process, worker: &WorkerId) -> Archiv
         archive: Arc::new(Unreliable::new(Arc::new(world.archive.clone()), faults.clone())),
         tail: store.clone(),
         memories: Arc::new(world.archive.clone()),
+        embedder: Arc::new(WordEmbedder::new("words")),
         transcripts: store.clone(),
         records: Arc::new(world.archive.clone()),
         ledger: Arc::new(Unreliable::new(store, faults.clone())),

@@ -20,5 +20,8 @@ pub use ordering::{Attack, attack};
 pub use plan::Plan;
 pub use run::{Failed, Passed, run_plan, run_seed};
 pub use scene::{Scene, is_of, play};
-pub use turn::{Drilled, Outlived, drill_compaction, drill_guest, drill_steering, drill_turn, drill_verdicts, outlive};
+pub use turn::{
+    Drilled, Outlived, drill_cancelling, drill_compaction, drill_destroying, drill_guest, drill_steering, drill_turn,
+    drill_verdicts, outlive,
+};
 pub use world::World;

@@ -8,6 +8,7 @@ mod effects;
 mod history;
 mod order;
 mod ownership;
+mod saying;
 mod steps;
 mod story;
 
@@ -16,6 +17,7 @@ use domain::invariant::{Broken, Invariant};
 use crate::clients::Book;
 use crate::world::World;
 pub use causes::AUDITOR;
+pub use saying::said;
 pub use story::{Stories, Story};
 
 /// A broken invariant with its evidence.
@@ -41,6 +43,7 @@ pub fn check(world: &World, book: &Book) -> Vec<Finding> {
     order::check(&stories, &mut findings);
     steps::check(&stories, &mut findings);
     content::check(&stories, &mut findings);
+    saying::check(world, &stories, &mut findings);
     control::check(&stories, &mut findings);
     history::check(world, &stories, &mut findings);
     effects::check(world, &mut findings);

@@ -2,6 +2,7 @@
 //! transcript is the same, no model is asked for what is recorded, and tools run as their class promises. Each
 //! scenario has a file, with its script and with what must come of it.
 
+mod cancelled;
 mod check;
 mod compacted;
 mod guests;
@@ -23,6 +24,7 @@ use testkit::unreliable::CrashPoint;
 
 use crate::quiet;
 use crate::world::World;
+pub use cancelled::{drill_cancelling, drill_destroying};
 pub use compacted::drill_compaction;
 pub use guests::drill_guest;
 use history::History;

@@ -48,3 +48,21 @@ fn what_is_said_to_an_agent_at_work_is_told_once_wherever_a_worker_crashes() {
     let some = 2..=drilled.points;
     assert!(some.contains(&drilled.cut_short) && some.contains(&drilled.overtaken), "{drilled:?}");
 }
+
+#[test]
+fn a_turn_that_is_cancelled_while_its_model_speaks_ends_once_wherever_a_worker_crashes() {
+    is_cut_short(sim::drill_cancelling(1).unwrap_or_else(|why| panic!("{why}")));
+}
+
+#[test]
+fn so_does_a_turn_whose_session_is_destroyed() {
+    is_cut_short(sim::drill_destroying(1).unwrap_or_else(|why| panic!("{why}")));
+}
+
+fn is_cut_short(drilled: sim::Drilled) {
+    assert!(drilled.points >= 50, "the turn has shrunk: {drilled:?}");
+    // The reply before, and its tool.
+    assert!(drilled.asked_again >= 2 && drilled.run_again >= 1 && drilled.in_doubt == 0, "{drilled:?}");
+    // With some crashes the beginning of the last reply is there, and others have lost it.
+    assert!((2..=drilled.points).contains(&drilled.cut_short), "{drilled:?}");
+}

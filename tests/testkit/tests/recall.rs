@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use domain::failure::Failure;
 use domain::memory::input::{MemorySearch, MemoryUpdate, MemoryWrite};
 use domain::memory::{Embedding, MemoryHits, MemoryKey, MemoryQuery, NewMemory};
-use domain::ports::{Memories, MemoryListQuery, MemoryPage, Remembered, Unembedded};
+use domain::ports::{Embedder, Memories, MemoryListQuery, MemoryPage, Remembered, Unembedded};
 use domain::recall;
 use schemas::id::{AgentId, MemoryId, Namespace};
 use schemas::memory::{Memory, MemoryChange, MemoryOwner};
@@ -28,6 +28,16 @@ fn id(text: &str) -> MemoryId {
 async fn remember(store: &MemStore, embedder: &WordEmbedder, name: &str, text: &str) -> recall::Recalled<Remembered> {
     let input = MemoryWrite::check(&json!({"content": text, "label": name})).expect("valid");
     recall::write(store, embedder, &owner(), input, id(name)).await.expect("written")
+}
+
+/// A walk to its end.
+async fn reembed(store: &MemStore, embedder: &WordEmbedder) -> recall::Reembedded {
+    let (mut walk, mut all) = (recall::Reembedding::default(), recall::Reembedded::default());
+    while let Some(done) = walk.go_on(store, store, embedder).await.expect("embedded") {
+        all.embedded += done.embedded;
+        all.overtaken += done.overtaken;
+    }
+    all
 }
 
 async fn search(store: &MemStore, embedder: &WordEmbedder, text: &str) -> (Vec<String>, bool) {
@@ -56,8 +66,7 @@ async fn without_an_embedder_words_do() {
     assert_eq!(written.not_embedded, Some(Failure::unavailable("away")));
     assert_eq!(search(&store, &embedder, "green").await, (vec!["tea".to_owned()], true));
     embedder.fail(None);
-    let done = recall::reembed(&store, &embedder, &owner()).await.expect("embedded");
-    assert_eq!(done, recall::Reembedded { embedded: 1, overtaken: 0 });
+    assert_eq!(reembed(&store, &embedder).await, recall::Reembedded { embedded: 1, overtaken: 0 });
     let key = MemoryKey::Label("tea".into());
     let kept = store.read(&owner(), &key).await.expect("read").expect("it is there");
     assert_eq!(kept.embedding_model.as_deref(), Some("m"));
@@ -69,10 +78,46 @@ async fn a_change_of_the_model_is_made_good() {
     for n in 0..300 {
         remember(&store, &old, &format!("m{n}"), &format!("word{n}")).await;
     }
-    let done = recall::reembed(&store, &new, &owner()).await.expect("embedded");
-    assert_eq!(done, recall::Reembedded { embedded: 300, overtaken: 0 });
-    assert_eq!(recall::reembed(&store, &new, &owner()).await.expect("nothing to do"), recall::Reembedded::default());
+    assert_eq!(reembed(&store, &new).await, recall::Reembedded { embedded: 300, overtaken: 0 });
+    assert_eq!(reembed(&store, &new).await, recall::Reembedded::default(), "nothing is left to do");
+    assert_eq!(new.asked().len(), 300, "each was embedded once");
     assert_eq!(search(&store, &new, "word7").await.0[0], "m7");
+}
+
+/// Refuses, for good, every call in which the word is.
+struct Choosy(WordEmbedder, &'static str);
+
+#[async_trait]
+impl Embedder for Choosy {
+    fn model(&self) -> &str {
+        self.0.model()
+    }
+
+    async fn embed(&self, texts: &[&str]) -> Result<Vec<Vec<f32>>, Failure> {
+        match texts.iter().any(|text| text.contains(self.1)) {
+            true => Err(Failure::internal("not this one")),
+            false => self.0.embed(texts).await,
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_text_that_cannot_be_embedded_holds_up_no_others() {
+    let (store, embedder) = (store(), WordEmbedder::new("old"));
+    for n in 0..200 {
+        remember(&store, &embedder, &format!("m{n}"), if n == 77 { "bitter" } else { "sweet" }).await;
+    }
+    let choosy = Choosy(WordEmbedder::new("new"), "bitter");
+    let (mut walk, mut embedded, mut failed) = (recall::Reembedding::default(), 0, 0);
+    loop {
+        match walk.go_on(&store, &store, &choosy).await {
+            Ok(Some(done)) => embedded += done.embedded,
+            Ok(None) => break,
+            Err(_) => failed += 1,
+        }
+        assert!(failed < 100, "it goes round in circles");
+    }
+    assert_eq!((embedded, choosy.0.asked().len()), (199, 199));
 }
 
 #[tokio::test(start_paused = true)]

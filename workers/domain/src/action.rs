@@ -31,7 +31,7 @@ use serde_json::{Map, Value};
 use crate::tool::APPROVER;
 use fields::{Object, Problems};
 pub use interrupt::MODE_NOW;
-pub use tool_result::result_of;
+pub use tool_result::{Failed, failure_of, result_of};
 
 /// The fields of an action (frozen, DESIGN 8).
 pub const ENVELOPE: &[&str] =

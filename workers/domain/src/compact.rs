@@ -45,7 +45,8 @@ pub struct Entry {
 #[derive(Debug, Clone, Copy)]
 pub struct Job<'j> {
     pub conversation_id: &'j ConversationId,
-    /// Whose messages they are, for the labels: the conversation, or a turn of it.
+    /// Whose messages they are, for the labels: the conversation, with the session if it is not the agent's first
+    /// there, or a turn of it.
     pub subject: &'j str,
     /// Oldest first, without those that stay ([`old`]). No batch stands for any of them.
     pub messages: &'j [Entry],

@@ -3,6 +3,7 @@
 
 pub mod address;
 pub mod approval;
+pub mod branch;
 pub mod cancel;
 pub mod change;
 pub mod create;

@@ -32,8 +32,8 @@ mod tests;
 mod transcript;
 
 pub use agents::{unanswered, works_on};
-pub use assembly::{Assembly, Context, Gathered, Limits, Placed, TurnSnapshot, assemble};
-pub use budget::{Bound, Checks, Next, Over, Scope, Span};
+pub use assembly::{Assembly, Context, Gathered, Limits, Placed, Summariser, TurnSnapshot, assemble};
+pub use budget::{Bound, Checks, Found, Next, Over, Scope, Span};
 pub use decision::TurnDecision;
 pub use guide::OWN_FIELDS;
 pub use ids::{is_reserved, message_id};

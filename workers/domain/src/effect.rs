@@ -87,9 +87,16 @@ pub enum TalkWork {
         may_compact: bool,
         checks: Checks,
     },
-    /// Make one piece of what is old a summary, and archive it. `asked`: by a tool call. Outcome: a
-    /// [`Compacted`].
-    Compact { number: u32, assembly: Option<String>, summary: Option<String>, asked: bool, without_model: bool },
+    /// Make one piece of what is old a summary, and archive it. `asked`: by a tool call. Where `checks` do not hold,
+    /// no model is asked for it. Outcome: a [`Compacted`].
+    Compact {
+        number: u32,
+        assembly: Option<String>,
+        summary: Option<String>,
+        asked: bool,
+        without_model: bool,
+        checks: Checks,
+    },
     /// Write down what is worth remembering of the turn. Outcome value: `{written}`.
     Extract,
 }

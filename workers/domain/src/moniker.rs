@@ -159,7 +159,8 @@ pub trait Moniker: Send + Sync {
         false
     }
 
-    /// Whether its sessions always belong to a conversation: one of their own unless another is named.
+    /// Whether its sessions always belong to a conversation: one of their own unless another is named. They work in
+    /// turns and say by themselves what is to be said; of others, what a step says is said.
     fn talks(&self) -> bool {
         false
     }

@@ -43,7 +43,7 @@ pub use definitions::{
 pub use effects::Effects;
 pub use embedder::Embedder;
 pub use journal::{Journal, JournalLag};
-pub use kept::{MemoryArchive, MemoryTail, Revision, TailRow};
+pub use kept::{MemoryArchive, MemoryTail, ModelOf, Revision, TailRow};
 pub use leases::{Heard, Lease, Leases, RoleInfo, ShardInfo, WorkerInfo};
 pub use ledger::{Accepted, Ledger, LedgerStats, Pending, Refusal, Verdict};
 pub use live::{ConversationKey, Listening, Live, News, Notice, Subscription};

@@ -13,7 +13,7 @@ mod write;
 
 pub use archived::ArchivedMemories;
 pub use moving::{Moved, move_memories};
-pub use reembed::{Reembedded, reembed};
+pub use reembed::{Reembedded, Reembedding};
 pub use search::search;
 pub use update::update;
 pub use write::{keep, write};

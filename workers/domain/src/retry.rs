@@ -1,5 +1,7 @@
 //! Retry schedules as data. Numbers are the platform's own and not configurable (SPEC W-ERR-02).
 
+use schemas::limits::{EFFECT_MS_MAX, RETRY_AFTER_MS_MAX};
+
 /// `attempts` in all; the n-th wait is `delays_ms[n]`, the last one repeats.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Schedule {
@@ -11,6 +13,10 @@ pub struct Schedule {
 
 /// Model calls: 3 attempts, 500 ms and 1 s between them, 120 s each (SPEC K-12).
 pub const MODEL: Schedule = Schedule { attempts: 3, delays_ms: &[500, 1_000, 2_000], timeout_ms: 120_000 };
+/// All attempts and the longest waits that a provider may ask for end before the effect does that they are made for.
+const _: () = assert!(
+    MODEL.attempts as u64 * MODEL.timeout_ms + (MODEL.attempts as u64 - 1) * RETRY_AFTER_MS_MAX < EFFECT_MS_MAX
+);
 /// Longest silence within a stream of a model that has begun to answer; then it is cut off. Models that think
 /// without a word for longer would hardly end within their attempt.
 pub const SILENCE_MS: u64 = 90_000;

@@ -5,6 +5,7 @@ mod calls;
 mod control;
 mod inbox;
 mod opening;
+mod saying;
 mod step;
 mod unsaved;
 #[cfg(test)]

@@ -23,11 +23,15 @@ impl Spent {
         if record.kind != LogKind::ProviderCall {
             return None;
         }
-        let call = record.body.to::<ProviderCallRecord>().ok()?;
-        let tokens = call.usage.map_or(0, |usage| usage.input_tokens.saturating_add(usage.output_tokens));
+        record.body.to::<ProviderCallRecord>().ok().as_ref().map(Self::of_call)
+    }
+
+    /// What one call adds, within its bounds.
+    pub fn of_call(call: &ProviderCallRecord) -> Self {
+        let tokens = call.usage.as_ref().map_or(0, |usage| usage.input_tokens.saturating_add(usage.output_tokens));
         // A cast of a number that is negative or too large ends at the bounds.
         let cost_nanos = (call.cost.unwrap_or(0.0) * NANOS).round() as u64;
-        Some(Self { tokens: tokens.min(CALL_TOKENS_MAX), cost_nanos: cost_nanos.min(CALL_COST_NANOS_MAX), calls: 1 })
+        Self { tokens: tokens.min(CALL_TOKENS_MAX), cost_nanos: cost_nanos.min(CALL_COST_NANOS_MAX), calls: 1 }
     }
 
     /// Up to what one shard counts, so that a database adds these sums without an overflow.

@@ -22,6 +22,8 @@ pub struct ConversationChange {
     pub tags: Option<Vec<String>>,
     pub metadata: Option<Json>,
     pub branch_context: Option<Json>,
+    /// Taken where there is none yet.
+    pub first_branch_context: Option<Json>,
 }
 
 /// How long a claim lasts without a word of its holder.
@@ -86,6 +88,9 @@ pub fn apply(conversation: &mut Conversation, change: &ConversationChange) {
     }
     if let Some(context) = &change.branch_context {
         conversation.branch_context = Some(context.clone());
+    }
+    if conversation.branch_context.is_none() {
+        conversation.branch_context.clone_from(&change.first_branch_context);
     }
 }
 

@@ -51,6 +51,7 @@ fn describe() {
     describe_counter!(LEASE_CHANGES, count, "Shards taken or given back");
     describe_counter!(SESSIONS_HEALED, count, "Sessions that nothing would have moved, moved by the auditor");
     describe_counter!(EMBEDDING_TOKENS, count, "Tokens that embeddings APIs were sent, by model, told or estimated");
+    describe_counter!(MEMORIES_EMBEDDED, count, "Memories without a vector of the model that were given one later");
     describe_counter!(SERVICE_FAILURES, count, "What the store or the broker did not do when it was asked, by which");
     describe_counter!(INVARIANT_BROKEN, count, "Invariants found broken: anything above 0 is a defect");
     describe_gauge!(SESSIONS_LIVE, count, "Sessions that have not ended");

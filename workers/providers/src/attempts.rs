@@ -152,8 +152,11 @@ mod tests {
         assert_eq!((result, took.as_millis()), (Ok(2), 7_000));
         let (result, took) = fail_times(1, asking(10)).await;
         assert_eq!((result, took.as_millis()), (Ok(2), 500));
+        // As limits per minute ask for, all the way to their end.
+        let (result, took) = fail_times(2, asking(60_000)).await;
+        assert_eq!((result, took.as_millis()), (Ok(3), 120_000));
         let (result, took) = fail_times(1, asking(RETRY_AFTER_MS_MAX + 1)).await;
-        assert!(result.is_err() && took.is_zero());
+        assert!(result.is_err_and(|(_, attempts)| attempts == 1) && took.is_zero());
     }
 
     #[tokio::test(start_paused = true)]

@@ -2,8 +2,8 @@
 //! within bounds, and no text that leaves this module tells the key.
 
 use bytes::Bytes;
-use reqwest::Response;
 use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderValue};
+use reqwest::{RequestBuilder, Response};
 use schemas::json::is_too_deep;
 use schemas::limits::MODEL_ANSWER_BYTES_MAX;
 use serde_json::Value;
@@ -23,9 +23,25 @@ pub async fn send(net: &Net, endpoint: &Endpoint, wire: &Wire, body: Bytes) -> R
     for (name, value) in &wire.headers {
         call = call.header(*name, value);
     }
-    if let Some(key) = &endpoint.key {
-        call = call.header(wire.key_header.0, secret_header(wire.key_header.1, key)?);
-    }
+    answered(call, endpoint, wire.key_header).await
+}
+
+/// Reads what a server that speaks OpenAI's protocol has at `path`.
+pub async fn get(net: &Net, endpoint: &Endpoint, path: &str) -> Result<Response, CallError> {
+    let call = net.models.get(format!("{}{path}", endpoint.base_url));
+    answered(call, endpoint, ("authorization", "Bearer ")).await
+}
+
+/// The request goes out with the key: the name of its header, and what is before it there.
+async fn answered(
+    call: RequestBuilder,
+    endpoint: &Endpoint,
+    (header, before): (&'static str, &'static str),
+) -> Result<Response, CallError> {
+    let call = match &endpoint.key {
+        Some(key) => call.header(header, secret_header(before, key)?),
+        None => call,
+    };
     call.send().await.map_err(|error| net::classify(error, endpoint.vendor.as_str()))
 }
 

@@ -16,6 +16,7 @@ mod exchange;
 #[cfg(test)]
 mod fake_server;
 mod http;
+mod listing;
 mod model;
 mod net;
 mod performer;
@@ -26,5 +27,6 @@ pub use action::mcp::{McpServer, Servers as McpServers};
 pub use action::{Actions, ActionsConfig, CodeConfig, HttpVariable, MemoryActions, Variables};
 pub use config::{ConfigProblems, EmbeddingConfig, EmbeddingSettings, Profile, ProvidersConfig, Secret, Vendor};
 pub use embedding::{STATIC_MODEL, StaticEmbedder, embedder};
+pub use listing::name_model;
 pub use performer::Performer;
 pub use scripted::{Request, Scripted};

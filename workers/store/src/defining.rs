@@ -62,6 +62,7 @@ pub(crate) fn head(row: &impl Columns) -> Result<DefinitionHead, Failure> {
     Ok(DefinitionHead {
         kind: name(row, "kind", DefinitionKind::parse)?,
         id: id(row, "id")?,
+        name: row.text("name")?.to_owned(),
         version: count(row, "version")?,
         content_hash: hash(row)?,
         library_id: opt_id(row, "library_id")?,

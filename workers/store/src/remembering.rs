@@ -14,7 +14,7 @@ use schemas::memory::{Memory, MemoryChange, MemoryOwner, MemoryTier};
 
 use crate::columns::{Columns, bad_value, count, id, json, name};
 pub(crate) use find::{Corpus, Only, found, list, search};
-pub(crate) use kept::{kept_memory, revision, tail_columns, tail_row};
+pub(crate) use kept::{is_of_model, kept_memory, model_of, revision, tail_columns, tail_row};
 pub(crate) use seen::SeenRow;
 
 /// A row as a write meets it.

@@ -1,12 +1,13 @@
 //! The archivist role: moves history from the journal to the archive, in large batches, then trims
-//! the journal (DESIGN 6); memories, and logs of conversations, likewise. Any number may run: one
-//! holds the role and works, the others stand by.
+//! the journal (DESIGN 6); memories, and logs of conversations, likewise. Beside that it embeds memories
+//! that lack a vector. Any number may run: one holds the role and works, the others stand by.
 
 mod batch;
 mod condition;
 mod lightener;
 mod memories;
 mod pace;
+mod reembedder;
 mod role;
 mod round;
 mod transcripts;
@@ -20,7 +21,7 @@ use std::time::Duration;
 
 use domain::failure::Failure;
 use domain::ports::{
-    Archive, Clock, Journal, Leases, Ledger, MemoryArchive, MemoryTail, TranscriptArchive, TranscriptTail,
+    Archive, Clock, Embedder, Journal, Leases, Ledger, MemoryArchive, MemoryTail, TranscriptArchive, TranscriptTail,
 };
 use schemas::id::WorkerId;
 use schemas::limits;
@@ -45,6 +46,7 @@ pub struct ArchivistDeps {
     pub archive: Arc<dyn Archive>,
     pub tail: Arc<dyn MemoryTail>,
     pub memories: Arc<dyn MemoryArchive>,
+    pub embedder: Arc<dyn Embedder>,
     pub transcripts: Arc<dyn TranscriptTail>,
     pub records: Arc<dyn TranscriptArchive>,
     pub ledger: Arc<dyn Ledger>,

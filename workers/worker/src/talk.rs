@@ -109,10 +109,11 @@ impl Effects for Talking {
                 };
                 chat::chat(&self.deps, place, talk, asked, &cuttable.notify).await
             }
-            TalkWork::Compact { number, assembly, summary, asked, without_model } => {
+            TalkWork::Compact { number, assembly, summary, asked, without_model, checks } => {
                 let (number, assembly, summary) = (*number, assembly.as_deref(), summary.as_deref());
                 let (by_tool, without_model) = (*asked, *without_model);
-                let asked = compact::Asked { number, assembly, summary, by_tool, without_model };
+                let session = &call.session.session_id;
+                let asked = compact::Asked { number, assembly, summary, by_tool, without_model, checks, session };
                 let cuttable = self.cuttable(&call.key);
                 compact::compact(&self.deps, &call.session.namespace, talk, asked, &cuttable.notify).await
             }

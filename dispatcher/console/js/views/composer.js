@@ -16,7 +16,7 @@ const BUSY = [
   ['reject', 'Only if free', 'Refused while an agent is at work; nothing is written.'],
 ];
 
-const OUTCOMES = { steered: 'takes it as guidance at the next step', interrupted: 'was interrupted and takes it as guidance', refused: 'does not take it' };
+const OUTCOMES = { delivered: 'has no turns and takes it as an input', steered: 'takes it as guidance at the next step', interrupted: 'was interrupted and takes it as guidance', refused: 'does not take it' };
 
 /** What did not simply start a turn, agent by agent. */
 function tellOutcome({ responders }, agents) {

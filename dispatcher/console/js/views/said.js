@@ -27,12 +27,14 @@ const Extra = ({ message }) => html`
 
 export function Said({ item, agents }) {
   const { message, steered, sending } = item;
+  // An agent without turns says what its steps say.
+  const agent = message.sender_type === 'agent' ? nameOf(agents, message.agent_id) : null;
   return html`
-    <article class="said-item" data-message=${message.message_id} data-sending=${sending ? '' : undefined}>
+    <article class="said-item" data-message=${message.message_id} data-sender=${message.sender_type} data-sending=${sending ? '' : undefined}>
       <div class="bubble"><${Markdown} text=${message.text ?? ''} /><${Extra} message=${message} /></div>
       <footer>${sending ? 'sending…' : html`${steered && html`<span class="as-guidance"><${Icon} name="steer" />guidance</span>`}
         ${message.to?.length > 0 && html`<span>to ${message.to.map((id) => nameOf(agents, id)).join(', ')}</span>`}
-        <span>${message.name ?? message.user_id ?? ''}</span><${Time} at=${item.at} />`}</footer>
+        <span>${message.name ?? agent ?? message.user_id ?? ''}</span><${Time} at=${item.at} />`}</footer>
     </article>`;
 }
 

@@ -53,12 +53,16 @@ async fn one(
         idempotency_key: idempotency_key(&headers)?,
         now_ms: gateway.clock.now_ms(),
     };
-    let new = create::parse(&body.0.unwrap_or_else(|| json!({})), &context)?;
+    let mut new = create::parse(&body.0.unwrap_or_else(|| json!({})), &context)?;
     seats::check(&gateway, &caller.namespace, &new.agents, |nth| format!("agents[{nth}].agent_id")).await?;
     let key = ConversationKey {
         namespace: caller.namespace.clone(),
         conversation_id: new.conversation.conversation_id.clone(),
     };
+    if new.conversation.branch_context.is_none() {
+        let found = seats::branch_context(&gateway, &key.namespace, &key.conversation_id, &new.participants);
+        new.conversation.branch_context = found.await?;
+    }
     let made = gateway.conversations.create(&key.namespace, &new.conversation, &new.participants, &new.records).await?;
     let participants = gateway.conversations.participants(&key.namespace, &key.conversation_id).await?;
     let (row, created) = match made {

@@ -20,6 +20,9 @@ use crate::gateway::Gateway;
 use crate::params::Params;
 use crate::routes::Route;
 
+/// Those that are stored.
+const STATUSES: [&str; 3] = ["active", "completed", "failed"];
+
 pub fn routes() -> Vec<Route> {
     vec![
         Route::get("/api/conversations", get(list))
@@ -28,7 +31,7 @@ pub fn routes() -> Vec<Route> {
                  those that wait are among the active ones.",
             )
             .query(&[
-                ("status", "active, completed or failed"),
+                ("status", "active (those that wait, too), completed or failed"),
                 ("agent_id", "This agent takes part, or did"),
                 ("user_id", "This user takes part, or did"),
                 ("created_by", "Created by this user"),
@@ -79,10 +82,11 @@ async fn list(State(gateway): State<Gateway>, caller: Caller, mut params: Params
 fn read_status(text: &str) -> Result<ConversationStatus, String> {
     match ConversationStatus::parse(text) {
         Some(ConversationStatus::Waiting) => {
-            Err("waiting is not stored; ask for active: those that wait are told as waiting".to_owned())
+            let why = "waiting is not stored: it is what active ones are told as while their turns wait";
+            Err(format!("{why}. Ask for one of {}", STATUSES.join(", ")))
         }
         Some(status) => Ok(status),
-        None => Err(not_one_of(text, &["active", "completed", "failed"])),
+        None => Err(not_one_of(text, &STATUSES)),
     }
 }
 

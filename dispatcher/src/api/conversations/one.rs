@@ -77,6 +77,7 @@ fn to_write(change: Change) -> ConversationChange {
         tags: change.tags,
         metadata: change.metadata,
         branch_context: change.branch_context,
+        first_branch_context: None,
     }
 }
 

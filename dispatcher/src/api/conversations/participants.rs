@@ -6,8 +6,8 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::routing::{delete, get, post};
 use domain::conversation::join::{self, Join, JoinContext};
 use domain::conversation::{change, view};
-use domain::ports::{ConversationKey, Inserted, News, Scope};
-use schemas::conversation::{JoinAnswer, ParticipantPage, ParticipantView};
+use domain::ports::{ConversationChange, ConversationKey, Inserted, News, Scope};
+use schemas::conversation::{JoinAnswer, Participant, ParticipantPage, ParticipantView};
 use schemas::id::{AgentId, ConversationId, Namespace, ParticipantId, SessionId};
 use schemas::limits::PARTICIPANTS_MAX;
 use schemas::problem::Code;
@@ -62,7 +62,8 @@ async fn add(
         idempotency_key: idempotency_key(&headers)?,
     };
     let join = join::parse(&body.required()?, context)?;
-    change::open(&row(&gateway, &caller.namespace, &id).await?)?;
+    let conversation = row(&gateway, &caller.namespace, &id).await?;
+    change::open(&conversation)?;
     if let Join::Agent(seat) = &join {
         seats::check(&gateway, &caller.namespace, std::slice::from_ref(&**seat), |_| "agent_id".to_owned()).await?;
     }
@@ -83,6 +84,9 @@ async fn add(
             (participant, false)
         }
     };
+    if conversation.branch_context.is_none() && participant.left_at_ms.is_none() {
+        note_branch(&gateway, &caller.namespace, &id, &participant).await?;
+    }
     if joined {
         tell(&gateway, &caller.namespace, &id);
     }
@@ -95,6 +99,21 @@ async fn add(
     };
     let answer = JoinAnswer { participant: view::participant(&participant), joined, started };
     Ok((if joined { StatusCode::CREATED } else { StatusCode::OK }, Json(answer)))
+}
+
+/// The first who works in a project says where all do. After the join, so a repeat makes up for what broke off between.
+async fn note_branch(
+    gateway: &Gateway,
+    namespace: &Namespace,
+    id: &ConversationId,
+    participant: &Participant,
+) -> Answer<()> {
+    let found = seats::branch_context(gateway, namespace, id, std::slice::from_ref(participant)).await?;
+    if found.is_some() {
+        let change = ConversationChange { first_branch_context: found, ..ConversationChange::default() };
+        gateway.conversations.change(namespace, id, &change).await?;
+    }
+    Ok(())
 }
 
 /// The log has something to say of it.

@@ -19,7 +19,7 @@ use ulid::Ulid;
 
 use crate::client::Client;
 use crate::fleet::{Fleet, Part, Roles};
-use crate::tokens;
+use crate::{output, tokens};
 
 /// Between two looks at a counter.
 pub const LOOK: Duration = Duration::from_millis(1);
@@ -124,8 +124,7 @@ pub fn report(dir: &Path, mut figures: Value) -> Result<()> {
     figures["fsync_p50_us"] = json!(floor.p50.as_micros() as u64);
     figures["fsync_p99_us"] = json!(floor.p99.as_micros() as u64);
     figures["cores"] = json!(std::thread::available_parallelism().map_or(1, usize::from));
-    println!("{figures}");
-    Ok(())
+    output::print(&figures.to_string())
 }
 
 async fn start(config: &Config, metrics: &Metrics) -> Result<(Fleet, Client)> {

@@ -1,15 +1,16 @@
-//! `conversations`: list, show, create, and who takes part.
+//! `conversations`: list, show, create, complete, and who takes part.
 
 mod seats;
 
 use anyhow::Result;
 use clap::{Args, Subcommand};
+use comfy_table::Table;
 use serde_json::{Value, json};
 
 use crate::client::Client;
 use crate::output::{Output, cell, facts, table};
 
-/// Lists, shows and creates conversations, and says who takes part.
+/// Lists, shows, creates and completes conversations, and says who takes part.
 #[derive(Debug, Args)]
 pub struct Conversations {
     #[command(subcommand)]
@@ -20,7 +21,7 @@ pub struct Conversations {
 enum Verb {
     /// List them, newest first
     List {
-        /// active, completed or failed
+        /// active (those that wait, too), completed or failed
         #[arg(long)]
         status: Option<String>,
         /// Those that this agent takes part in
@@ -60,6 +61,8 @@ enum Verb {
     Join(seats::Join),
     /// Take somebody out; turns that are under way go on
     Leave(seats::Leave),
+    /// Complete one, for good: nothing is said in it any more
+    Complete { conversation: String },
 }
 
 impl Conversations {
@@ -82,6 +85,11 @@ impl Conversations {
             Some(Verb::Participants { conversation }) => seats::list(client, out, &conversation).await,
             Some(Verb::Join(join)) => join.run(client, out).await,
             Some(Verb::Leave(leave)) => leave.run(client, out).await,
+            Some(Verb::Complete { conversation }) => {
+                let path = format!("/api/conversations/{conversation}");
+                let completed: Value = client.patch(&path, &json!({ "status": "completed" })).await?;
+                out.show(&completed, |completed| overview([completed]))
+            }
             Some(Verb::Create { agents, title, id }) => {
                 let seats: Vec<Value> = agents.iter().map(|agent| json!({ "agent_id": agent })).collect();
                 let body = json!({ "conversation_id": id, "title": title, "agents": seats });
@@ -102,20 +110,22 @@ impl Conversations {
 
 async fn list(client: &Client, out: Output, query: &[(&str, String)]) -> Result<()> {
     let page: Value = client.get("/api/conversations", query).await?;
-    out.show_page(&page, page["next_cursor"].as_str(), |page| {
-        let mut rows = table(&["conversation", "status", "agent", "title", "records", "updated"]);
-        for one in page["items"].as_array().into_iter().flatten() {
-            rows.add_row([
-                text(one, "conversation_id"),
-                text(one, "status"),
-                text(one, "primary_agent_id"),
-                cell(&text(one, "title")),
-                one["last_offset"].to_string(),
-                text(one, "updated_at"),
-            ]);
-        }
-        rows
-    })
+    out.show_page(&page, page["next_cursor"].as_str(), |page| overview(page["items"].as_array().into_iter().flatten()))
+}
+
+fn overview<'v>(conversations: impl IntoIterator<Item = &'v Value>) -> Table {
+    let mut rows = table(&["conversation", "status", "agent", "title", "records", "updated"]);
+    for one in conversations {
+        rows.add_row([
+            text(one, "conversation_id"),
+            text(one, "status"),
+            text(one, "primary_agent_id"),
+            cell(&text(one, "title")),
+            one["last_offset"].to_string(),
+            text(one, "updated_at"),
+        ]);
+    }
+    rows
 }
 
 async fn show(client: &Client, out: Output, id: &str, messages: u32) -> Result<()> {
@@ -127,6 +137,9 @@ async fn show(client: &Client, out: Output, id: &str, messages: u32) -> Result<(
         let (one, mut rows) = (&whole["detail"]["conversation"], facts([]));
         for name in ["conversation_id", "title", "status", "created_by", "created_at", "updated_at"] {
             rows.add_row([name.to_owned(), text(one, name)]);
+        }
+        if let Some(branch) = one["branch_context"]["branch"].as_str() {
+            rows.add_row(["branch".to_owned(), cell(branch)]);
         }
         for who in whole["detail"]["participants"].as_array().into_iter().flatten() {
             let name = [text(who, "user_id"), text(who, "agent_id")].concat();

@@ -3,7 +3,7 @@
 mod sweep;
 
 use anyhow::Result;
-use clap::{Args, Subcommand};
+use clap::{ArgGroup, Args, Subcommand};
 use schemas::api::DeadLetterView;
 use serde_json::{Value, json};
 
@@ -39,8 +39,9 @@ enum Verb {
 }
 
 #[derive(Debug, Args)]
+// As a group, so that whoever gives neither is told of both.
+#[command(group = ArgGroup::new("which").required(true).args(["id", "all"]))]
 struct Which {
-    #[arg(required_unless_present = "all", conflicts_with = "all")]
     id: Option<String>,
     /// All that lie there now
     #[arg(long)]
@@ -115,7 +116,24 @@ fn excerpt(body: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use clap::Parser;
+
     use super::*;
+    use crate::cli::Cli;
+
+    fn parsed(args: &[&str]) -> Result<Cli, clap::Error> {
+        Cli::try_parse_from(["stepfleet", "dead"].iter().chain(args))
+    }
+
+    #[test]
+    fn whoever_names_no_letter_is_told_of_both_ways() {
+        for verb in ["drop", "redrive"] {
+            let told = parsed(&[verb]).unwrap_err().to_string();
+            assert!(told.contains("<ID|--all>"), "{told}");
+            assert!(parsed(&[verb, "l1"]).is_ok() && parsed(&[verb, "--all", "--reason", "x"]).is_ok());
+            assert!(parsed(&[verb, "l1", "--all"]).is_err() && parsed(&[verb, "--reason", "x"]).is_err());
+        }
+    }
 
     #[test]
     fn of_a_large_body_the_beginning_is_shown() {

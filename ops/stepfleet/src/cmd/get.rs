@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::apply::yaml;
 use crate::client::Client;
-use crate::output::{Output, cell, print, table};
+use crate::output::{Output, cell, drawn, print, table};
 
 /// Shows definitions.
 #[derive(Debug, Args)]
@@ -51,7 +51,7 @@ impl Get {
         };
         let documents: Vec<Value> = views.iter().map(document).collect();
         match format {
-            None => print(&rows(&views).to_string()),
+            None => print(&drawn(rows(&views))),
             Some(Format::Yaml) => print(&yaml::write(&documents)?),
             Some(Format::Json) if self.id.is_some() => print(&serde_json::to_string_pretty(&documents[0])?),
             Some(Format::Json) => print(&serde_json::to_string_pretty(&documents)?),

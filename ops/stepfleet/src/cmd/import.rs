@@ -11,7 +11,7 @@ use schemas::limits::DEFINITIONS_MAX;
 use super::apply::yaml;
 use super::approvals::visible;
 use crate::fleet::mcp_servers;
-use crate::output::{Output, print};
+use crate::output::{Output, note, print};
 
 /// Prints definitions of what others offer; nothing is written to the fleet.
 #[derive(Debug, Args)]
@@ -54,20 +54,20 @@ impl Import {
         let Source::Mcp(mcp) = self.from;
         let offer = mcp.offer(config).await?;
         // They name what a stranger has named.
-        for note in &offer.notes {
-            eprintln!("{}", visible(note));
+        for told in &offer.notes {
+            note(&visible(told));
         }
         if offer.documents.is_empty() {
             bail!("{} offers nothing that can be defined here", mcp.server);
         }
         if offer.documents.len() > DEFINITIONS_MAX {
-            eprintln!(
+            note(&format!(
                 "{} definitions are more than the {DEFINITIONS_MAX} that `apply` writes at once; import some with --tool",
                 offer.documents.len()
-            );
+            ));
         }
         // An agent has them once its persona names them.
-        eprintln!("for a persona: tool_ids: [{}]", offer.tools.join(", "));
+        note(&format!("for a persona: tool_ids: [{}]", offer.tools.join(", ")));
         match out.json {
             true => print(&serde_json::to_string_pretty(&offer.documents)?),
             false => print(&yaml::write(&offer.documents)?),

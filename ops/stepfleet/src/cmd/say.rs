@@ -56,8 +56,12 @@ impl Say {
             output::print(&serde_json::to_string(&answer)?)?;
         }
         for one in answer.responders.iter().filter(|one| one.outcome != PostOutcome::Turn) {
-            let why = one.detail.clone().unwrap_or_default();
-            eprintln!("{}: {} {why}", one.agent_id, json!(one.outcome).as_str().unwrap_or_default());
+            let why = match one.outcome {
+                PostOutcome::Delivered => "as an input; it has no turns to wait for".to_owned(),
+                _ => one.detail.clone().unwrap_or_default(),
+            };
+            let outcome = json!(one.outcome);
+            output::note(&format!("{}: {} {why}", one.agent_id, outcome.as_str().unwrap_or_default()));
         }
         let turns = answer.responders.iter().filter_map(|one| one.turn_id.as_ref().map(ToString::to_string)).collect();
         if self.no_wait {
@@ -129,11 +133,8 @@ impl Answer {
             "turn" if self.is_ours(&frame["turn"]["turn_id"]) => {
                 let turn = &frame["turn"];
                 if turn["status"] == "failed" {
-                    eprintln!(
-                        "{}: {}",
-                        id(&turn["agent_id"]),
-                        turn["error"]["message"].as_str().unwrap_or("cancelled")
-                    );
+                    let why = turn["error"]["message"].as_str().unwrap_or("cancelled");
+                    output::note(&format!("{}: {why}", id(&turn["agent_id"])));
                     self.failed = true;
                 }
                 self.turns.remove(&id(&turn["turn_id"]));
@@ -151,7 +152,7 @@ impl Answer {
             self.asking.remove(&id);
         } else if self.asking.insert(id) {
             let agent = turn["agent_id"].as_str().unwrap_or("the agent");
-            eprintln!("{agent} waits for somebody's yes: stepfleet approvals shows what is asked");
+            output::note(&format!("{agent} waits for somebody's yes: stepfleet approvals shows what is asked"));
         }
     }
 

@@ -16,7 +16,7 @@ use super::process;
 use crate::banner::{self, Banner};
 use crate::datadir_files::{ADDRESS_FILE, TOKEN_FILE, write_private};
 use crate::fleet::{Fleet, Part, Roles};
-use crate::tokens;
+use crate::{output, tokens};
 
 /// Runs the embedded fleet.
 #[derive(Debug, Args)]
@@ -85,7 +85,10 @@ impl Up {
             provider: &fleet.provider(),
             guide: fleet.guide().await,
         };
-        println!("{}", banner.text());
+        // It runs for its clients, whether anybody reads this or not (`… | head`).
+        if let Err(error) = output::print(&banner.text()) {
+            tracing::info!(%error, "the banner cannot be printed");
+        }
         process::tell_ready(self.ready_file.as_deref(), &json!({ "url": base, "token_file": token_file }))?;
         tracing::info!(%address, data_dir = %dir.path().display(), "ready");
         process::until_done(fleet, stop).await

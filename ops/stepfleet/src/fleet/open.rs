@@ -53,7 +53,7 @@ impl Parts {
     /// # Errors
     /// Something cannot be opened, and waiting would not help.
     pub async fn open(config: &Config, allow_private: bool, stop: &CancellationToken, tell: Tell<'_>) -> Result<Self> {
-        let (performer, embedder) = outbound(config, allow_private)?;
+        let (performer, embedder) = outbound(config, allow_private).await?;
         let fleet_clock = config.database.is_shared().then(|| Arc::new(FleetClock::start()));
         let clock: Arc<dyn Clock> = match &fleet_clock {
             Some(clock) => clock.clone(),
@@ -185,7 +185,7 @@ async fn open_archive(config: &Config, create: bool) -> Result<LanceArchive> {
     Ok(LanceArchive::open(&uri, history::OpenOptions { create, ..Default::default() }).await?)
 }
 
-fn outbound(config: &Config, allow_private: bool) -> Result<(Arc<Performer>, Arc<dyn Embedder>)> {
+async fn outbound(config: &Config, allow_private: bool) -> Result<(Arc<Performer>, Arc<dyn Embedder>)> {
     let mut profiles = BTreeMap::new();
     for (name, found) in &config.models {
         let ModelProfile { provider, model, base_url, max_tokens, api_key_env, api_key_file, parameters, prices } =
@@ -199,6 +199,7 @@ fn outbound(config: &Config, allow_private: bool) -> Result<(Arc<Performer>, Arc
     settings.script = config.script.clone();
     settings.allow_private = allow_private;
     settings.embedding = embedding(config);
+    providers::name_model(&mut settings).await;
     let embedder = providers::embedder(&settings)?;
     Ok((Arc::new(Performer::new(&settings)?), embedder))
 }

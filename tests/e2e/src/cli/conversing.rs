@@ -129,6 +129,11 @@ async fn a_conversation_is_begun_and_what_is_said_is_answered() {
     let shown = told(&fleet, &["conversations", "show", "c1"]).await;
     assert_says(&shown, &["Doors", "hello", "I heard hello.", "I heard once more."]);
 
+    let branch =
+        read(&fleet, &["conversations", "show", "c1"]).await["detail"]["conversation"]["branch_context"].clone();
+    assert_eq!(branch, json!({"project_id": "p1", "branch": "wonder/conv-c1", "base": "main"}));
+    assert_says(&shown, &["wonder/conv-c1"]);
+
     let page = wait("a note of both turns", || async {
         let page = read(&fleet, &["memories", "ben"]).await;
         (page["items"].as_array().map(Vec::len) == Some(2)).then_some(page)
@@ -150,6 +155,21 @@ async fn a_conversation_is_begun_and_what_is_said_is_answered() {
     assert_eq!((text(&spending, "namespace"), &spending["budget"]), ("default", &Value::Null), "{spending}");
     assert!(spending["moves"].as_u64() >= Some(2) && spending["tokens"].as_u64() > Some(0), "{spending}");
     assert_says(&told(&fleet, &["spending"]).await, &["tokens", "cost", "moves", "allowed"]);
+}
+
+#[tokio::test]
+async fn a_conversation_is_completed_for_good() {
+    let fleet = open().await;
+    told(&fleet, &["conversations", "create", "ben", "--id", "c1"]).await;
+    assert_says(&told(&fleet, &["conversations", "complete", "c1"]).await, &["c1", "completed", "ben"]);
+    let again = read(&fleet, &["conversations", "complete", "c1"]).await;
+    assert_eq!((text(&again, "conversation_id"), text(&again, "status")), ("c1", "completed"), "once more is no other");
+    refused(&fleet, &["say", "c1", "still there?"], &["conversation_closed"]).await;
+    refused(&fleet, &["conversations", "complete", "nowhere"], &["conversation_not_found"]).await;
+    let list = ["conversations", "list", "--status", "completed"];
+    assert_says(&told(&fleet, &list).await, &["c1"]);
+    let waiting = ["conversations", "list", "--status", "waiting"];
+    refused(&fleet, &waiting, &["invalid_request", "active, completed, failed"]).await;
 }
 
 #[tokio::test]

@@ -180,3 +180,75 @@ async fn pieces_of_replies_are_kept_until_the_whole_is_there() -> Result<()> {
     assert_eq!(found, json!(["dead ", "", "", "one ", "one two", "one two", "three ", "three ", "three four", null]));
     Ok(())
 }
+
+/// Calls take the place of a reply without a text, whatever its id looks like. What came to nothing before it in its turn
+/// goes with it; what other replies say stays.
+#[tokio::test]
+async fn pieces_of_calls_are_kept_until_the_calls_are_there() -> Result<()> {
+    let scene = Scene::open().await;
+    let browser = &scene.browser;
+    browser.goto(&scene.address("")).await?;
+    let token = |turn: &str, id: &str, kind: &str| {
+        json!({"type": "token", "turn_id": turn, "message_id": id, "attempt": 1, "index": 0, "kind": kind, "part": 0,
+            "text": format!("of {id}")})
+    };
+    let frames = json!([
+        token("t", "9b1c", "reasoning"),
+        token("t", "5f2a", "reasoning"),
+        token("u", "u.m1", "text"),
+        token("t", "77c0", "text"),
+        {"type": "tool_call", "turn_id": "t", "move": 9, "message_id": "e000", "calls": []},
+        {"type": "tool_call", "turn_id": "t", "move": 2, "message_id": "5f2a", "calls": []},
+    ]);
+    let asked = format!(
+        "((drafts, thoughts) => [...{frames}.map((frame) => {{
+           m.tell(drafts, frame, (id, text) => thoughts.push([id, text]));
+           return [...drafts.keys()].join();
+         }}), thoughts])(new Map(), [])"
+    );
+    let found = browser.module("/js/drafts.js", &asked).await?;
+    let all = "9b1c,5f2a,u.m1,77c0";
+    let thoughts = json!([["9b1c", "of 9b1c"], ["5f2a", "of 5f2a"]]);
+    assert_eq!(found, json!(["9b1c", "9b1c,5f2a", "9b1c,5f2a,u.m1", all, all, "u.m1,77c0", thoughts]));
+    Ok(())
+}
+
+/// A text that came with calls is shown before them, told live or read from the log.
+#[tokio::test]
+async fn texts_stand_before_the_calls_they_came_with() -> Result<()> {
+    let scene = Scene::open().await;
+    let browser = &scene.browser;
+    browser.goto(&scene.address("")).await?;
+    let said = |id: &str| json!({"message_id": id, "turn_id": "t", "agent_id": "a", "text": "x"});
+    let calls = json!([{"id": "k1", "name": "look", "input": {}}]);
+    let told = |offset: u32, number: u32, id: &str| {
+        json!({"type": "tool_call", "offset": offset, "turn_id": "t", "move": number, "message_id": id,
+            "calls": calls})
+    };
+    let frames = json!([
+        told(1, 1, "5f2a"),
+        {"type": "message", "offset": 2, "message": said("5f2a")},
+        told(3, 2, "e000"),
+        {"type": "message", "offset": 4, "message": said("77c0")},
+    ]);
+    let record = |offset: u32, number: u32, text: Value| {
+        let data = json!({"move": number, "reasoning": text, "tool_calls": calls});
+        json!({"event_type": "tool_call", "offset": offset, "turn_id": "t", "data": data})
+    };
+    let utterance = |offset: u32, id: &str| {
+        let mut view = said(id);
+        view["event_type"] = json!("utterance");
+        view["offset"] = json!(offset);
+        view
+    };
+    let views =
+        json!([record(1, 1, json!("x")), utterance(2, "5f2a"), record(3, 2, json!(null)), utterance(4, "77c0")]);
+    let asked = format!(
+        "import('/js/entries.js').then((e) => [{frames}.map(e.entryOfFrame), {views}.map(e.entryOfView)]
+           .map((entries) => m.arrange(entries, new Map(), new Map())[0].parts.map(({{key}}) => key)))"
+    );
+    let found = browser.module("/js/transcript.js", &asked).await?;
+    let order = json!(["5f2a", "c1.0", "c2.0", "77c0"]);
+    assert_eq!(found, json!([order, order]));
+    Ok(())
+}

@@ -63,6 +63,9 @@ fn judge(told: &[(Instant, Value)], turn: &str) {
         assert!(told[last].0.duration_since(told[first].0) >= WORD, "{text:?} came at once");
         begun.push(first);
     }
+    let call = told.iter().map(|(_, frame)| frame).find(|frame| frame["type"] == "tool_call");
+    let message_id = |frame: &Value| frame["message_id"].clone();
+    assert_eq!(call.map(message_id), Some(message_id(&told[message(FIRST)].1["message"])), "{told:?}");
     let order = [
         begun[0],
         place("tool call", &|frame: &Value| frame["type"] == "tool_call" && frame["calls"][0]["name"] == "look"),

@@ -11,6 +11,8 @@ pub struct Bodies {
 }
 
 const NAMESPACES: [&str; 2] = ["default", "other"];
+/// A conversation that several sessions speak in, and one of each namespace.
+const ROOM: &str = "room";
 const VERBS: [&str; 13] = [
     "create",
     "create",
@@ -56,10 +58,11 @@ impl Bodies {
 fn create(dice: &Dice, number: u64) -> Value {
     let until = 1 + dice.range(0..30);
     let payload = match number % 7 {
-        0 | 3 => json!({"moniker": "echo"}),
+        0 => json!({"moniker": "echo", "conversation_id": ROOM}),
+        3 => json!({"moniker": "echo"}),
         1 => json!({"moniker": "tell_a_joke", "loop_interval_ms": 400, "max_steps": 40}),
         2 => json!({"moniker": "count", "loop_interval_ms": 700, "max_runtime_s": 40}),
-        4 => json!({"moniker": "count", "config": {"until": until}}),
+        4 => json!({"moniker": "count", "config": {"until": until}, "conversation_id": ROOM}),
         5 => json!({
             "moniker": "http", "state": {"until": 6}, "loop_interval_ms": 200,
             "config": {"url": "http://step.example/", "effect": "at_most_once"},

@@ -79,7 +79,7 @@ pub async fn posts(world: &World, id: &str, text: &str, busy: Busy) {
         let is_busy = world.store.is_at_work(&key, &own).await.expect("no faults are scripted");
         let row = world.store.session(&key).await.expect("no faults are scripted");
         let status = row.map(|row| row.head.status);
-        standing.push((one, Standing { status, takes_input: true, is_busy, when_busy: None }));
+        standing.push((one, Standing { status, takes_input: true, has_turns: true, is_busy, when_busy: None }));
     }
     let deliveries = deliver(&post, standing).expect("somebody takes it");
     let actions = deliveries.into_iter().filter_map(|delivery| delivery.action).collect();

@@ -187,6 +187,7 @@ async fn changes_replace_what_is_given(ports: &Ports) {
         tags: Some(vec!["x '".to_owned(), "x '".to_owned()]),
         metadata: Some(Json::of(&json!({"n": 1}))),
         branch_context: Some(Json::of(&json!({"repo_id": "q"}))),
+        first_branch_context: Some(Json::of(&json!({"repo_id": "late"}))),
     };
     let changed = change(new.clone()).await.expect("it is there");
     let expected = Conversation {

@@ -115,7 +115,7 @@ async fn a_write_is_whole_or_nothing(ports: &Ports) {
     let told: Vec<(&str, u64)> = known.iter().map(|head| (head.id.as_str(), head.version)).collect();
     assert_eq!(told, [("a", 1), ("b", 2), ("c", 1)]);
     let persona = ports.definitions.known(&ns, &[key(DefinitionKind::Persona, "a")]).await.expect("known");
-    assert_eq!(persona[0].library_id, Some(id("core")));
+    assert_eq!((persona[0].name.as_str(), &persona[0].library_id), ("a", &Some(id("core"))));
     assert_eq!(persona[0].content_hash, list[1].content_hash);
     assert_eq!(ports.definitions.known(&ns, &[]).await.expect("known"), []);
 }

@@ -12,15 +12,18 @@ use serde::de::IgnoredAny;
 use serde_json::Value;
 
 use super::fields::{Object, Problems};
+use crate::chat::ToolError;
+use crate::tool::tool_error;
 
 pub(super) const FIELDS: &[&str] =
-    &["operation_id", "tool_call_id", "conversation_id", "turn_id", "success", "result", "error"];
+    &["operation_id", "tool_call_id", "conversation_id", "turn_id", "success", "result", "error", "attempt"];
 
 pub(super) fn check(payload: &Object<'_>, problems: &mut Problems) {
     payload.refuse_unknown(FIELDS, problems);
     for name in ["operation_id", "tool_call_id", "conversation_id", "turn_id"] {
         payload.text(name, ID_BYTES_MAX, problems);
     }
+    payload.whole("attempt", 1, u64::from(u32::MAX), problems);
     if !(payload.has("operation_id") || payload.has("tool_call_id")) {
         problems
             .add("payload.operation_id", "is missing; send operation_id or tool_call_id of the operation that ended");
@@ -54,6 +57,30 @@ pub fn result_of(new: &NewAction) -> Option<(OperationId, OperationState)> {
     let payload: Payload<'_> = serde_json::from_str(new.payload.as_str()).ok()?;
     let state = if payload.error.is_some() { OperationState::Failed } else { OperationState::Completed };
     Some((OperationId::parse(&payload.operation_id?).ok()?, state))
+}
+
+/// How an attempt failed, as a result tells it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Failed {
+    pub operation_id: OperationId,
+    pub error: ToolError,
+    /// Which start of the operation it was, if that is told.
+    pub attempt: Option<u32>,
+}
+
+/// The failure that a result tells; `None`: it tells none, or does not name its operation by the fleet's own id.
+pub fn failure_of(new: &NewAction) -> Option<Failed> {
+    #[derive(Deserialize)]
+    struct Payload {
+        operation_id: Option<OperationId>,
+        error: Option<Value>,
+        attempt: Option<u32>,
+    }
+    if new.kind != ActionType::ToolResult {
+        return None;
+    }
+    let payload: Payload = serde_json::from_str(new.payload.as_str()).ok()?;
+    Some(Failed { operation_id: payload.operation_id?, error: tool_error(&payload.error?), attempt: payload.attempt })
 }
 
 /// Whether a payload names an operation; that says which session it is for.

@@ -1,5 +1,6 @@
 //! Which model is asked.
 
+use schemas::definition;
 use serde::{Deserialize, Serialize};
 
 use super::request::Parameters;
@@ -18,6 +19,25 @@ pub struct ModelProfile {
     pub parameters: Parameters,
     #[serde(flatten)]
     pub prices: Prices,
+}
+
+impl From<definition::ModelProfile> for ModelProfile {
+    fn from(defined: definition::ModelProfile) -> Self {
+        let given = defined.parameters;
+        Self {
+            provider: defined.provider,
+            model: defined.model_id,
+            parameters: Parameters {
+                max_tokens: Some(u32::try_from(given.max_tokens).unwrap_or(u32::MAX)),
+                temperature: given.temperature,
+                top_p: given.top_p,
+                stop_sequences: given.stop_sequences,
+                extra: defined.execution_config,
+                ..Parameters::default()
+            },
+            prices: Prices::defined(defined.cost_per_1k_input_tokens, defined.cost_per_1k_output_tokens),
+        }
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -76,6 +76,21 @@ fn costs_count_the_cache_apart() {
 }
 
 #[test]
+fn prices_that_a_definition_leaves_out_are_not_known() {
+    let profile = |prices: Value| {
+        let mut profile = json!({"id": "fast", "name": "Fast", "provider": "local", "model_id": "m-9"});
+        profile.as_object_mut().unwrap().extend(prices.as_object().unwrap().clone());
+        ModelProfile::from(serde_json::from_value::<schemas::definition::ModelProfile>(profile).unwrap())
+    };
+    let unpriced = profile(json!({}));
+    assert_eq!((unpriced.provider.as_str(), unpriced.model.as_str()), ("local", "m-9"));
+    assert_eq!((unpriced.prices, unpriced.parameters.max_tokens), (Prices::default(), Some(4_096)));
+    let used = Usage { input_tokens: 1_000, output_tokens: 1_000, ..Usage::default() };
+    let priced = profile(json!({"cost_per_1k_output_tokens": 5.0}));
+    assert_eq!(priced.prices.cost(&used), Some(5.0), "one of both is a price, and the other one is 0");
+}
+
+#[test]
 fn the_context_names_conversation_and_turn() {
     let context = CallContext {
         conversation_id: "c-1".into(),

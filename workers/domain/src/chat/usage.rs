@@ -57,6 +57,15 @@ pub struct Prices {
 }
 
 impl Prices {
+    /// The prices of a definition, where one that is left out is 0. If both are, nobody filled them in, and they are
+    /// not known: a price of nothing would let no budget bind.
+    pub fn defined(input: f64, output: f64) -> Self {
+        if input <= 0.0 && output <= 0.0 {
+            return Self::default();
+        }
+        Self { cost_per_1k_input_tokens: Some(input), cost_per_1k_output_tokens: Some(output), ..Self::default() }
+    }
+
     /// The cost of a call; `None` unless the prices of both input and output are known.
     pub fn cost(&self, usage: &Usage) -> Option<f64> {
         let (input, output) = (self.cost_per_1k_input_tokens?, self.cost_per_1k_output_tokens?);

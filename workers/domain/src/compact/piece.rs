@@ -48,6 +48,11 @@ impl Job<'_> {
         self.window_tokens / 2
     }
 
+    /// No answer may take more of a small window, its thoughts included.
+    pub fn answer_tokens_max(&self) -> u32 {
+        u32::try_from(self.window_tokens / 4).unwrap_or(u32::MAX).max(1)
+    }
+
     /// What to ask the model. It may be another one than the agent's (SPEC A-CMP-06).
     pub fn request(&self, piece: Piece) -> ChatRequest {
         let room_chars = usize::try_from(self.room().saturating_mul(4)).unwrap_or(usize::MAX);
@@ -60,7 +65,7 @@ impl Job<'_> {
             Piece::Batches(count) => ("", prompt::summaries(&self.batches[..count], room_chars)),
         };
         let parameters = Parameters {
-            max_tokens: Some(self.settings.max_summary_tokens.min(quarter(self.window_tokens))),
+            max_tokens: Some(self.settings.max_summary_tokens.min(self.answer_tokens_max())),
             temperature: Some(0.0),
             ..Parameters::default()
         };
@@ -127,11 +132,6 @@ impl Job<'_> {
             messages: 0,
         }
     }
-}
-
-/// No answer may take more of a small window.
-fn quarter(window_tokens: u64) -> u32 {
-    u32::try_from(window_tokens / 4).unwrap_or(u32::MAX).max(1)
 }
 
 /// Without blanks around it and within the bound. PostgreSQL's texts hold no NUL.

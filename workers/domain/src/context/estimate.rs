@@ -1,6 +1,8 @@
 //! How many tokens a text is, about: good enough for budgets, without asking anybody (SPEC A-CMP-02).
 
-use serde_json::json;
+use std::io::{self, Write};
+
+use serde::Serialize;
 
 use crate::chat::{ChatRequest, Message, Part};
 
@@ -27,8 +29,35 @@ pub fn estimate_messages(messages: &[Message]) -> u64 {
 
 /// All that a request carries: its messages, and the tools that it offers.
 pub fn estimate_request(request: &ChatRequest) -> u64 {
-    let tools = request.tools.iter().map(|tool| estimate_tokens(&json!(tool).to_string()));
+    let tools = request.tools.iter().map(|tool| estimate_chars(Counted::of(tool).chars));
     estimate_messages(&request.messages) + tools.sum::<u64>()
+}
+
+/// Counts the characters of what is written, and keeps none.
+#[derive(Default)]
+struct Counted {
+    chars: u64,
+}
+
+impl Counted {
+    /// Of a value as JSON.
+    fn of(value: &impl Serialize) -> Self {
+        let mut counted = Self::default();
+        serde_json::to_writer(&mut counted, value).expect("maps have keys of text, and counting does not fail");
+        counted
+    }
+}
+
+impl Write for Counted {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        // What continues a character of UTF-8 begins none.
+        self.chars += bytes.iter().filter(|byte| **byte & 0b1100_0000 != 0b1000_0000).count() as u64;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
 }
 
 /// Of a text that has so many characters.

@@ -206,6 +206,9 @@ fn first_messages(
             metadata: said.metadata,
             iteration: None,
             step_token: None,
+            next_step_token: None,
+            status: None,
+            notes: None,
         };
         records.push(LogRecord {
             kind: LogKind::Message,

@@ -1,4 +1,4 @@
-//! How a message reaches those who are to answer: as a turn of its own, as a note, or not at all.
+//! How a message reaches those who are to answer: as a turn of its own, as an input, as a note, or not at all.
 
 use schemas::action::{Action, ActionType, NewAction, Urgency};
 use schemas::conversation::{Busy, PostOutcome, Responder};
@@ -20,6 +20,8 @@ pub struct Standing {
     pub status: Option<SessionStatus>,
     /// Whether its moniker takes input; one that does not gets guidance.
     pub takes_input: bool,
+    /// Whether an input starts a turn there; other agents take it in a step, and what steps say is said.
+    pub has_turns: bool,
     /// Whether it has active turns, or an input that will be one.
     pub is_busy: bool,
     /// What its settings, or else its persona, say of messages while it is busy.
@@ -85,12 +87,12 @@ fn action(post: &NewPost, to: &Addressee, how: &Standing) -> NewAction {
     let way = if how.is_busy { mode(post, how) } else { Busy::Enqueue };
     let turn = ids::turn(ns, conversation, message, &to.session_id);
     // The turns it is for may have ended by then: it starts this one.
-    let instead = how.takes_input.then_some(&turn);
+    let instead = how.has_turns.then_some(&turn);
     let (kind, payload) = match way {
         Busy::Steer => (ActionType::Interrupt, guidance(post, instead, false)),
         Busy::Interrupt => (ActionType::Interrupt, guidance(post, instead, true)),
-        Busy::Enqueue | Busy::Reject if how.takes_input => (ActionType::Input, input(post, &turn)),
-        // Its agent has no turns: the message is something to think of at the next step.
+        Busy::Enqueue | Busy::Reject if how.takes_input => (ActionType::Input, input(post, instead)),
+        // Its agent takes no input: the message is something to think of at the next step.
         Busy::Enqueue | Busy::Reject => (ActionType::Interrupt, guidance(post, None, false)),
     };
     NewAction {
@@ -109,11 +111,14 @@ fn action(post: &NewPost, to: &Addressee, how: &Standing) -> NewAction {
     }
 }
 
-fn input(post: &NewPost, turn: &TurnId) -> Value {
+/// `turn` is what the input starts, where it starts one.
+fn input(post: &NewPost, turn: Option<&TurnId>) -> Value {
     let message = &post.message;
     let mut payload = Map::new();
     payload.insert("message_id".into(), json!(message.message_id));
-    payload.insert("turn_id".into(), json!(turn));
+    if let Some(turn) = turn {
+        payload.insert("turn_id".into(), json!(turn));
+    }
     payload.insert("text".into(), json!(message.text.as_deref().unwrap_or_default()));
     payload.insert("user_id".into(), json!(message.user_id));
     if let Some(content) = &message.content {
@@ -182,12 +187,14 @@ pub fn answer(delivery: &Delivery, taken: Option<Taken<'_>>) -> Responder {
 
 fn tell(answer: &mut Responder, action: &Action, is_new: bool) {
     let payload = action.payload.to_value();
+    let turn = payload["turn_id"].as_str().and_then(|text| TurnId::parse(text).ok());
     answer.outcome = match action.kind {
-        ActionType::Input => PostOutcome::Turn,
+        ActionType::Input if turn.is_some() => PostOutcome::Turn,
+        ActionType::Input => PostOutcome::Delivered,
         _ if payload["mode"] == MODE_NOW => PostOutcome::Interrupted,
         _ => PostOutcome::Steered,
     };
-    answer.turn_id = payload["turn_id"].as_str().and_then(|text| TurnId::parse(text).ok());
+    answer.turn_id = turn;
     answer.action_id = Some(action.action_id.clone());
     answer.accepted = is_new;
 }

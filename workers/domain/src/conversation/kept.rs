@@ -56,7 +56,7 @@ pub struct KeptMove {
     pub turn_id: Option<TurnId>,
     pub agent_id: Option<AgentId>,
     pub session_id: Option<SessionId>,
-    /// The number of the reply within its turn.
+    /// The number of the reply within its turn; 0 where a late result of an earlier release does not tell.
     pub sequence: u64,
     pub reasoning: Option<String>,
     pub tool_calls: Option<Json>,
@@ -116,7 +116,7 @@ impl KeptRecords {
             None if record.kind == LogKind::Message => return Err(Failure::internal("its body is no message")),
             None => {}
         }
-        if let LogKind::Move | LogKind::ToolResult = record.kind {
+        if let LogKind::Move | LogKind::ToolResult | LogKind::AsyncResult = record.kind {
             self.moves.push(kept_move(place, record));
         }
         self.add_whole(place, row);
@@ -197,6 +197,7 @@ pub fn fill(rows: &mut [LogRow], bodies: Vec<KeptBody>) {
 fn kept_move(place: &LogPlace, record: &LogRecord) -> KeptMove {
     let body = record.body.to_value();
     let given = |name: &str| body.get(name).filter(|value| !value.is_null());
+    let is_result = matches!(record.kind, LogKind::ToolResult | LogKind::AsyncResult);
     let calls = given("tool_calls").filter(|calls| calls.as_array().is_some_and(|calls| !calls.is_empty()));
     KeptMove {
         place: place.clone(),
@@ -208,7 +209,7 @@ fn kept_move(place: &LogPlace, record: &LogRecord) -> KeptMove {
         sequence: body["move"].as_u64().unwrap_or_default(),
         reasoning: given("reasoning").map(|said| said.as_str().map_or_else(|| said.to_string(), str::to_owned)),
         tool_calls: calls.map(Json::of),
-        tool_results: (record.kind == LogKind::ToolResult).then(|| Json::of(&[&body])),
+        tool_results: is_result.then(|| Json::of(&[&body])),
         raw: given("raw").map(Json::of),
     }
 }

@@ -6,7 +6,7 @@ use serde_json::Value;
 use crate::time::rfc3339;
 
 /// What moves are made of.
-pub const KINDS: &[LogKind] = &[LogKind::Move, LogKind::ToolResult];
+pub const KINDS: &[LogKind] = &[LogKind::Move, LogKind::ToolResult, LogKind::AsyncResult];
 
 /// Moves in their order. A result whose move is not among the rows is left out.
 pub fn moves<'r>(rows: impl Iterator<Item = &'r LogRow>) -> Vec<MoveView> {
@@ -15,9 +15,9 @@ pub fn moves<'r>(rows: impl Iterator<Item = &'r LogRow>) -> Vec<MoveView> {
         let body = row.record.body.to_value();
         match row.record.kind {
             LogKind::Move => moves.push(one(row, body)),
-            LogKind::ToolResult => {
-                let number = body["move"].as_u64();
-                if let Some(its) = moves.iter_mut().rev().find(|its| number.is_none() || its.number == number) {
+            LogKind::ToolResult | LogKind::AsyncResult => {
+                let is_late = row.record.kind == LogKind::AsyncResult;
+                if let Some(its) = moves.iter_mut().rev().find(|its| is_of(its, &body, is_late)) {
                     its.tool_results.push(body);
                 }
             }
@@ -25,6 +25,16 @@ pub fn moves<'r>(rows: impl Iterator<Item = &'r LogRow>) -> Vec<MoveView> {
         }
     }
     moves
+}
+
+/// Whether a result belongs to this reply. A late one that does not say so, as earlier releases wrote them, is told by
+/// the id of its call; any other comes behind its reply.
+fn is_of(its: &MoveView, result: &Value, is_late: bool) -> bool {
+    match (result["move"].as_u64(), result["tool_call_id"].as_str()) {
+        (Some(number), _) => its.number == Some(number),
+        (None, call) if is_late => its.tool_calls.iter().any(|one| call.is_some() && one["id"].as_str() == call),
+        (None, _) => true,
+    }
 }
 
 fn one(row: &LogRow, body: Value) -> MoveView {

@@ -54,7 +54,7 @@ pub fn parse(body: &Value, ctx: PostContext) -> Result<NewPost, Box<Problem>> {
     object.refuse_unknown(&known, &mut problems);
     let message_id = parts::key(&object, "message_id", ctx.idempotency_key.as_deref(), &mut problems);
     if message_id.as_ref().is_some_and(|id: &MessageId| is_reserved(id.as_str())) {
-        problems.add("message_id", "is one that replies and records of turns have; choose another one");
+        problems.add("message_id", "is one that replies, and records of turns and steps, have; choose another one");
     }
     let said = parts::said(&object, &mut problems);
     let user_id = object.id::<UserId>("user_id", &mut problems).unwrap_or(ctx.user_id);
@@ -82,6 +82,9 @@ pub fn parse(body: &Value, ctx: PostContext) -> Result<NewPost, Box<Problem>> {
         metadata: said.metadata,
         iteration: None,
         step_token: None,
+        next_step_token: None,
+        status: None,
+        notes: None,
     };
     let record = record(&message, &to, busy, ctx.now_ms);
     Ok(NewPost {

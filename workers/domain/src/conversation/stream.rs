@@ -7,6 +7,7 @@ use schemas::conversation::{
 use schemas::id::{ConversationId, Epoch, MessageId, TurnId};
 
 use crate::chat::ChatDelta;
+use crate::converse;
 use crate::retry::MODEL;
 use crate::time::rfc3339;
 
@@ -28,7 +29,8 @@ pub fn committed(conversation: &ConversationId, row: &LogRow) -> Option<Conversa
         LogKind::Move => {
             let calls = body["tool_calls"].as_array().filter(|calls| !calls.is_empty())?.clone();
             let (session_id, number) = (record.session_id.clone(), body["move"].as_u64());
-            FrameBody::ToolCall(ToolCallFrame { turn_id, agent_id, session_id, number, calls })
+            let message_id = turn_id.as_ref().zip(number).and_then(|(turn, number)| reply_id(turn, number));
+            FrameBody::ToolCall(ToolCallFrame { turn_id, agent_id, session_id, number, message_id, calls })
         }
         LogKind::ToolResult => {
             FrameBody::ToolResult(ToolResultFrame { turn_id, agent_id, is_async: false, result: body })
@@ -46,6 +48,11 @@ pub fn committed(conversation: &ConversationId, row: &LogRow) -> Option<Conversa
     };
     let (offset, at) = (Some(row.offset), Some(rfc3339(record.at_ms)));
     Some(ConversationFrame { v: FRAME_VERSION, conversation_id: conversation.clone(), offset, at, body })
+}
+
+/// Under which the pieces of a reply are told.
+fn reply_id(turn: &TurnId, number: u64) -> Option<MessageId> {
+    Some(converse::message_id(turn, u32::try_from(number).ok()?))
 }
 
 /// The number under which listeners are told of the `made`th attempt (from 1) at a reply. A reply that was

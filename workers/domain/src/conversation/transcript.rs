@@ -64,6 +64,9 @@ fn shown(record: &LogRecord) -> Option<Message> {
         metadata: None,
         iteration: None,
         step_token: None,
+        next_step_token: None,
+        status: None,
+        notes: None,
     })
 }
 

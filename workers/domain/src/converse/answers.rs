@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::apply::Applying;
+use super::budget::Purse;
 use super::decision::TurnDecision;
 use super::ids;
 use super::open::Calls;
@@ -111,6 +112,10 @@ fn replied(step: &mut Applying, place: &Place<'_>, turn: &TurnId, number: u32, o
             return;
         }
     };
+    if reply.is_uncalled && (reply.over.is_some() || reply.over_budget.is_some()) {
+        // No model was asked, and the turn is about to end: nobody is asked about it either.
+        return;
+    }
     if let Some(over) = &reply.over {
         return budget::ask(step, turn, over);
     }
@@ -136,7 +141,7 @@ fn replied(step: &mut Applying, place: &Place<'_>, turn: &TurnId, number: u32, o
         constraints: &reply.constraints,
         projects: &reply.project_ids,
         seats: &seats,
-        is_over: budget::is_over(lane, &step.state),
+        purse: Purse::of(lane, &step.state, reply),
         room: step.state.room(),
         messages: &reply.messages,
         may_compact: lane.limits.as_ref().is_some_and(|limits| limits.context.is_some()),
@@ -175,6 +180,7 @@ pub(super) fn called_for(step: &mut Applying, told: &Value) -> bool {
     let calls = told.unwrap_or_default();
     for call in &calls {
         if let Ok(turn) = TurnId::parse(&call.turn_id) {
+            step.state.moves = step.state.moves.saturating_add(1);
             called(step, &turn, call);
             step.emits.turn.get_or_insert(turn);
         }

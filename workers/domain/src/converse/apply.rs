@@ -77,11 +77,11 @@ impl Applying {
             TurnDecision::CompleteTurn { turn_id } => self.complete(&turn_id),
             TurnDecision::FailTurn { turn_id, error, cancelled } => self.fail(&turn_id, &error, cancelled),
             TurnDecision::AppendMessage { turn_id, message } => self.append(&turn_id, *message),
-            TurnDecision::DispatchTask { turn_id, operation, is_async } => {
-                let open = open_of(&operation, is_async);
+            TurnDecision::DispatchTask { turn_id, operation, is_async, number, asks_model } => {
+                let open = Open { asks_model, ..open_of(&operation, is_async, number) };
                 self.track(&turn_id, open, *operation);
             }
-            TurnDecision::DispatchAgent { turn_id, call } => self.call_agent(&turn_id, &call),
+            TurnDecision::DispatchAgent { turn_id, call, number } => self.call_agent(&turn_id, &call, number),
             TurnDecision::AskApproval { turn_id, operation, open } => self.track(&turn_id, *open, *operation),
             TurnDecision::AsyncOperationCompleted { turn_id, operation_id, result } => {
                 self.late(&turn_id, operation_id, *result);
@@ -98,6 +98,7 @@ impl Applying {
                     lane.joins = joins;
                 }
             }
+            TurnDecision::WriteMemory { turn_id } => self.set_stage(&turn_id, Stage::Extract),
             // Its operation is tracked by the decision that dispatches it.
             TurnDecision::TrackAsyncOperation { .. } => {}
         }
@@ -188,7 +189,7 @@ impl Applying {
         }
     }
 
-    fn call_agent(&mut self, turn_id: &TurnId, call: &AgentCall) {
+    fn call_agent(&mut self, turn_id: &TurnId, call: &AgentCall, number: Option<u32>) {
         let lane = self.state.lane(turn_id);
         let from = agents::From {
             conversation: &self.conversation,
@@ -220,19 +221,20 @@ impl Applying {
         operation.is_async = call.is_async;
         operation.timeout_ms = call.timeout_ms;
         operation.request = agents::request(call);
-        let mut open = open_of(&operation, call.is_async);
+        let mut open = open_of(&operation, call.is_async, number);
         open.child = Some(call.child());
         self.track(turn_id, open, operation);
     }
 
     fn late(&mut self, turn_id: &TurnId, operation_id: OperationId, result: ToolResult) {
         let Some(lane) = self.state.lane_mut(turn_id) else { return };
-        let tool = lane.open.iter().find(|open| open.operation_id == operation_id).map(|open| open.tool.clone());
+        let open = lane.open.iter().find(|open| open.operation_id == operation_id);
+        let (tool, number) = open.map(|open| (open.tool.clone(), open.number)).unwrap_or_default();
         lane.open.retain(|open| open.operation_id != operation_id);
         lane.unseen += 1;
         lane.tell();
         let id = ids::record_id_of(turn_id, ids::LATE, &operation_id);
-        let late = LateResult { operation_id, tool: tool.unwrap_or_default(), result };
+        let late = LateResult { operation_id, number, tool, result };
         self.record(LogKind::AsyncResult, turn_id, id, &late);
     }
 
@@ -242,10 +244,9 @@ impl Applying {
         }
     }
 
-    /// The user has seen the response; extraction comes after (SPEC K-11).
+    /// The user has seen the response; extraction comes after (SPEC K-11), as a decision of its own.
     fn complete(&mut self, turn_id: &TurnId) {
         let Some(lane) = self.state.lane_mut(turn_id) else { return };
-        lane.stage = Stage::Extract;
         lane.turn.status = TurnStatus::Completed;
         lane.turn.completed_at_ms = Some(0);
         let (issues, declined) = (lane.turn.issues.clone(), lane.declined);
@@ -254,7 +255,8 @@ impl Applying {
         let spent_to = lane.spent_to.take();
         self.event(turn_id, ids::TURN_COMPLETED, json!({ "issues": issues }));
         if is_called {
-            self.event(turn_id, ids::AGENT_CALL_COMPLETED, json!({}));
+            let outcome = if declined { "declined" } else { "completed" };
+            self.event(turn_id, ids::AGENT_CALL_COMPLETED, json!({ "outcome": outcome }));
         }
         if let Some(to) = reply_to {
             let text = text.unwrap_or_default();
@@ -309,8 +311,13 @@ impl Applying {
         lane.turn.pending_operations = 0;
         lane.turn.completed_at_ms = Some(0);
         let used = lane.turn.usage;
+        let is_called = !matches!(lane.turn.caller, Caller::User { .. });
         self.emits.talk.turns.push(lane.turn);
         self.event(turn_id, ids::TURN_FAILED, json!({"error": error, "cancelled": cancelled}));
+        if is_called {
+            let outcome = if cancelled { "cancelled" } else { "failed" };
+            self.event(turn_id, ids::AGENT_CALL_COMPLETED, json!({ "outcome": outcome }));
+        }
         if let Some(to) = lane.reply_to {
             let message = format!("Turn failed during execution: {}", error.message);
             let failure = ToolError { code: ToolErrorCode::ExecutionFailed, message, retriable: !cancelled };
@@ -345,7 +352,7 @@ impl Applying {
     }
 }
 
-fn open_of(operation: &Operation, is_async: bool) -> Open {
+fn open_of(operation: &Operation, is_async: bool, number: Option<u32>) -> Open {
     Open {
         operation_id: operation.operation_id.clone(),
         call_id: operation.tool_call_id.clone(),
@@ -354,6 +361,8 @@ fn open_of(operation: &Operation, is_async: bool) -> Open {
         is_async,
         child: None,
         approved: None,
+        number,
+        asks_model: false,
     }
 }
 

@@ -32,7 +32,7 @@ fn bound(over: &Over) -> String {
     }
 }
 
-fn met(over: &Over) -> String {
+pub(super) fn met(over: &Over) -> String {
     let whose = match over.scope {
         Scope::Turn => "This turn",
         Scope::Session => "This session",

@@ -30,6 +30,8 @@ pub struct Gathered {
     pub parameters: Parameters,
     /// The model's window, tokens.
     pub model_max_tokens: u64,
+    /// The model that makes summaries, if it is another one.
+    pub summariser: Option<Summariser>,
     pub tools: Vec<ResolvedTool>,
     /// Messages of the conversation, calls of tools with their results, and summaries, oldest first.
     pub history: Vec<LogRow>,
@@ -62,6 +64,9 @@ pub struct TurnSnapshot {
 pub struct Assembly {
     pub agent_name: String,
     pub target: ModelTarget,
+    /// Whom summaries are asked of; absent: `target`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub summariser: Option<ModelTarget>,
     pub request: ChatRequest,
     pub tools: Vec<ResolvedTool>,
     pub constraints: AgentConstraints,
@@ -114,6 +119,17 @@ pub struct Context {
     /// Tokens that the model takes at all.
     pub window: u64,
     pub compaction: CompactionSettings,
+    /// Tokens of the smaller window, where another model makes the summaries.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub summary_window: Option<u64>,
+}
+
+/// A model of its own for summaries (SPEC A-CMP-06).
+#[derive(Debug, Clone, PartialEq)]
+pub struct Summariser {
+    pub target: ModelTarget,
+    /// Tokens that it takes at all.
+    pub window: u64,
 }
 
 /// Builds the context.
@@ -130,6 +146,7 @@ pub fn assemble(gathered: &Gathered) -> Assembly {
     Assembly {
         agent_name: gathered.agent_name.clone(),
         target: gathered.target.clone(),
+        summariser: gathered.summariser.as_ref().map(|summariser| summariser.target.clone()),
         request: ChatRequest {
             messages,
             tools: tool::specs(&gathered.tools),
@@ -152,10 +169,12 @@ fn limits(gathered: &Gathered) -> Limits {
     let (context_budget, window) = (persona.context_budget, gathered.model_max_tokens);
     let tokens = ContextBudget { context_budget, model_max_tokens: window }.tokens();
     let compaction = persona.compaction.clone().unwrap_or_else(compact::defaults);
+    // What goes into a summary is a part of what the agent's own model is shown, or was.
+    let summary_window = gathered.summariser.as_ref().map(|summariser| summariser.window.min(window));
     Limits {
         max_rounds: persona.constraints.max_moves_per_turn,
         budgets: persona.constraints.budgets.clone().unwrap_or_default(),
-        context: compaction.enabled.then_some(Context { tokens, window, compaction }),
+        context: compaction.enabled.then_some(Context { tokens, window, compaction, summary_window }),
         per_call: persona.assembly == AssemblyMode::PerCall,
     }
 }

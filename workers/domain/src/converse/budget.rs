@@ -13,6 +13,7 @@ use super::asking;
 use super::decision::TurnDecision;
 use super::ids;
 use super::open::question;
+use super::reply::Reply;
 use super::settings::LEFT_MAX;
 use super::state::{Approved, Lane, Open, Stage, TalkState};
 use crate::spending::{NANOS, Spent};
@@ -78,6 +79,15 @@ pub struct Span {
     pub scope: Scope,
     pub since_ms: i64,
     pub max_seconds: u64,
+}
+
+/// What whoever asks a model finds of budgets and does not know from the state.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Found {
+    /// When the model had answered.
+    pub at_ms: i64,
+    /// What the namespace may use, and had used before the model was asked. Absent: it has no bound.
+    pub namespace: Option<(NamespaceBudget, Spent)>,
 }
 
 /// What is checked once the request is known, before a model is asked.
@@ -183,11 +193,6 @@ fn known_over(lane: &Lane, state: &TalkState) -> Option<Over> {
     known(lane, state).iter().find_map(|known| known.over(Next::default()))
 }
 
-/// Whether a model must not be asked for a turn before a person has allowed more.
-pub(super) fn is_over(lane: &Lane, state: &TalkState) -> bool {
-    known_over(lane, state).is_some()
-}
-
 /// What may still be used; absent: there is no bound.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(super) struct Left {
@@ -238,6 +243,55 @@ pub(super) fn checks(lane: &Lane, state: &TalkState) -> Checks {
         span(Scope::Session, session_ms, budgets.max_seconds_per_session),
     ];
     Checks { spans: spans.into_iter().flatten().collect(), known: known(lane, state), raised: state.raised.namespace }
+}
+
+/// What the tools that a reply calls may ask of models: each of them is held against all budgets, with those before
+/// it. What they say is not known before, so of each the call counts, and what it is given.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub(super) struct Purse {
+    checks: Checks,
+    found: Found,
+}
+
+impl Purse {
+    /// After a reply that the state does not count as a move yet.
+    pub fn of(lane: &Lane, state: &TalkState, reply: &Reply) -> Self {
+        let mut purse = Self { checks: checks(lane, state), found: reply.found.clone() };
+        // What was found is from before the reply; the state has what its call has used.
+        if let (Some((_, spent)), Some(record)) = (&mut purse.found.namespace, &reply.record) {
+            spent.add(Spent::of_call(record));
+        }
+        let moves = purse.checks.known.iter_mut().filter(|bound| bound.what == "moves");
+        moves.for_each(|bound| bound.used += 1.0);
+        // Tools of all turns that have not told yet what they ask.
+        let open = state.lanes.iter().flat_map(|lane| &lane.open);
+        let under_way = open.filter(|open| open.asks_model && open.kind == OperationKind::Task);
+        purse.add(Spent { calls: under_way.count() as u64, ..Spent::default() });
+        purse
+    }
+
+    /// Whether one more may be called, which gives a model so many tokens. If so, it counts.
+    pub fn pays(&mut self, tokens: u64) -> bool {
+        let namespace = self.found.namespace.as_ref().map(|(budget, spent)| (budget, spent));
+        let is_over = self.checks.over(self.found.at_ms, Next { tokens, cost: 0.0 }, namespace).is_some();
+        if !is_over {
+            self.add(Spent { calls: 1, tokens, cost_nanos: 0 });
+        }
+        !is_over
+    }
+
+    fn add(&mut self, asked: Spent) {
+        for bound in &mut self.checks.known {
+            match bound.what {
+                "tokens" => bound.used += asked.tokens as f64,
+                "moves" => bound.used += asked.calls as f64,
+                _ => {}
+            }
+        }
+        if let Some((_, spent)) = &mut self.found.namespace {
+            spent.add(asked);
+        }
+    }
 }
 
 /// Replies that models may be being asked for in this state: of which turns, and their numbers.
@@ -298,6 +352,8 @@ fn new_question(number: u64, turn_id: &TurnId, over: &Over, agent: &AgentId) -> 
         is_async: false,
         child: None,
         approved: Some(Approved::Budget { scope: over.scope, times: over.times }),
+        number: None,
+        asks_model: false,
     };
     TurnDecision::AskApproval { turn_id: turn_id.clone(), operation: Box::new(operation), open: Box::new(open) }
 }

@@ -9,9 +9,9 @@ use serde_json::{Value, json};
 use super::answers::{SyncResult, bounded, called};
 use super::apply::Applying;
 use super::decision::TurnDecision;
-use super::ids;
 use super::state::Stage;
 use super::summary::{Compacted, Compacting, Extent, Known, Summarised};
+use super::{asking, ids};
 use crate::chat::ToolResult;
 use crate::effect::Outcome;
 
@@ -42,13 +42,13 @@ pub(super) fn taken(step: &mut Applying, turn: &TurnId, number: u32, outcome: &O
     let tokens = Some(compacted.tokens).filter(|tokens| *tokens > 0).or(compaction.tokens_before).unwrap_or(0);
     compaction.tokens_before.get_or_insert(tokens);
     match (compacted.made, compacted.failure) {
-        (Some(made), _) => record(step, turn, number, &made),
-        (None, Some(failure)) if must_go_on(step, turn, tokens) => {
-            failed(step, turn, number, &failure, "the oldest messages are shortened without a model");
-            if let Some(compaction) = step.state.lane_mut(turn).and_then(|lane| lane.compaction.as_mut()) {
-                compaction.without_model = true;
+        (Some(made), _) => {
+            record(step, turn, number, &made);
+            if let Some(over) = &compacted.over {
+                go_on_without_model(step, turn, number, &asking::met(over));
             }
         }
+        (None, Some(failure)) if must_go_on(step, turn, tokens) => go_on_without_model(step, turn, number, &failure),
         (None, Some(failure)) => {
             failed(step, turn, number, &failure, "the context is as it was");
             end(step, turn, number, tokens, Some(failure));
@@ -73,6 +73,14 @@ fn record(step: &mut Applying, turn: &TurnId, number: u32, made: &Summarised) {
         compaction.messages += made.messages;
     }
     step.record(LogKind::Summary, turn, id, &made.summary);
+}
+
+/// For this piece, or for those that are still to come.
+fn go_on_without_model(step: &mut Applying, turn: &TurnId, number: u32, why: &str) {
+    failed(step, turn, number, why, "the oldest messages are shortened without a model");
+    if let Some(compaction) = step.state.lane_mut(turn).and_then(|lane| lane.compaction.as_mut()) {
+        compaction.without_model = true;
+    }
 }
 
 /// A context that fits the window is left as it is when the model fails (SPEC 4.8). One that does not is

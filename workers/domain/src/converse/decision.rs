@@ -1,9 +1,11 @@
-//! What planning decides, under the names of SPEC W-DEC-02. Dispatching is separate: see `apply`. Three of
-//! the names are not decided here: `WRITE_MEMORY` and `UPDATE_MEMORY` (tools and extraction write memories,
-//! as effects of their own) and `DISPATCH_WORKFLOW` (there are no workflows; calls are refused).
+//! What planning decides, under the names of SPEC W-DEC-02. Dispatching is separate: see `apply`. Memories are written
+//! by tools and by the extraction behind a turn: whoever decides on one of these decides on that.
 
 use schemas::conversation::{Message, Operation, Turn, TurnError, TurnPhase};
+use schemas::definition::ActionKind;
 use schemas::id::{OperationId, TurnId};
+use serde::Deserialize;
+use serde_json::Value;
 
 use super::agents::AgentCall;
 use super::state::{Open, ReplyTo, SpentTo};
@@ -35,10 +37,16 @@ pub enum TurnDecision {
         turn_id: TurnId,
         operation: Box<Operation>,
         is_async: bool,
+        /// Of the reply that called it, where that is known.
+        number: Option<u32>,
+        /// It may ask a model.
+        asks_model: bool,
     },
     DispatchAgent {
         turn_id: TurnId,
         call: Box<AgentCall>,
+        /// Of the reply that called it, where that is known.
+        number: Option<u32>,
     },
     /// Its result comes later, to this very turn.
     TrackAsyncOperation {
@@ -58,6 +66,10 @@ pub enum TurnDecision {
     ResumeFromTool {
         turn_id: TurnId,
     },
+    /// What is worth remembering of a turn that has completed is written down.
+    WriteMemory {
+        turn_id: TurnId,
+    },
     /// A person is asked before `open` is done.
     AskApproval {
         turn_id: TurnId,
@@ -67,14 +79,33 @@ pub enum TurnDecision {
 }
 
 impl TurnDecision {
-    /// The name of the seed.
+    /// All names of the seed. `DISPATCH_WORKFLOW` is decided by nobody yet: there are no workflows, and calls of them
+    /// are refused.
+    pub const NAMES: [&'static str; 13] = [
+        "START_TURN",
+        "COMPLETE_TURN",
+        "FAIL_TURN",
+        "APPEND_MESSAGE",
+        "DISPATCH_TASK",
+        "DISPATCH_WORKFLOW",
+        "DISPATCH_AGENT",
+        "TRACK_ASYNC_OPERATION",
+        "ASYNC_OPERATION_COMPLETED",
+        "MARK_WAITING",
+        "RESUME_FROM_TOOL",
+        "WRITE_MEMORY",
+        "UPDATE_MEMORY",
+    ];
+
+    /// One of them.
     pub fn name(&self) -> &'static str {
         match self {
             Self::StartTurn { .. } => "START_TURN",
             Self::CompleteTurn { .. } => "COMPLETE_TURN",
             Self::FailTurn { .. } => "FAIL_TURN",
             Self::AppendMessage { .. } => "APPEND_MESSAGE",
-            Self::DispatchTask { .. } => "DISPATCH_TASK",
+            Self::DispatchTask { operation, .. } => name_of(operation),
+            Self::WriteMemory { .. } => "WRITE_MEMORY",
             Self::DispatchAgent { .. } => "DISPATCH_AGENT",
             Self::TrackAsyncOperation { .. } | Self::AskApproval { .. } => "TRACK_ASYNC_OPERATION",
             Self::AsyncOperationCompleted { .. } => "ASYNC_OPERATION_COMPLETED",
@@ -82,4 +113,24 @@ impl TurnDecision {
             Self::ResumeFromTool { .. } => "RESUME_FROM_TOOL",
         }
     }
+}
+
+/// A task that writes memories is that decision. Where it names the memory, one of that name is changed.
+fn name_of(operation: &Operation) -> &'static str {
+    #[derive(Deserialize)]
+    struct Request {
+        kind: ActionKind,
+        operation: String,
+    }
+    #[derive(Deserialize)]
+    struct Given {
+        #[serde(default)]
+        input: Value,
+    }
+    let is_write = |request: Request| request.kind == ActionKind::Memory && request.operation == "write";
+    if !operation.request.to().is_ok_and(is_write) {
+        return "DISPATCH_TASK";
+    }
+    let names = |given: Given| ["id", "label"].iter().any(|name| given.input.get(name).is_some_and(|id| !id.is_null()));
+    if operation.request.to().is_ok_and(names) { "UPDATE_MEMORY" } else { "WRITE_MEMORY" }
 }

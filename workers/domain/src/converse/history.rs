@@ -86,7 +86,9 @@ fn open_from(gathered: &Gathered) -> u64 {
 
 /// How a model is shown what somebody said: the words of other agents come as a user's, by name.
 fn as_chat(message: &Message, me: &AgentId) -> chat::Message {
-    let text = message.text.clone().unwrap_or_default();
+    // A step of an agent without turns may say data alone.
+    let data = || message.data.as_ref().map(Value::to_string);
+    let text = message.text.clone().or_else(data).unwrap_or_default();
     match (message.sender_type, &message.agent_id) {
         (SenderType::Agent, Some(agent)) if agent == me => chat::Message::text(Role::Assistant, text),
         (SenderType::Agent, agent) => {
@@ -124,4 +126,28 @@ fn parts(message: &Message) -> Vec<Part> {
         let data = message.data.as_ref().map(Value::to_string);
         vec![Part::text(message.text.clone().or(data).unwrap_or_default())]
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    /// Agents without turns say what their steps say, and that may be data.
+    #[test]
+    fn what_other_agents_say_in_data_is_shown_like_words() {
+        let me = AgentId::parse("ben").unwrap();
+        let shown = |more: Value| {
+            let mut message = json!({"message_id": "s.iteration.1", "sender_type": "agent", "role": "assistant",
+                                     "agent_id": "count", "event_type": "utterance"});
+            message.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+            let message = as_chat(&serde_json::from_value(message).unwrap(), &me);
+            (message.role, message.content)
+        };
+        let said = |role: Role, text: &str| (role, vec![Part::text(text)]);
+        assert_eq!(shown(json!({"text": "7", "data": [1]})), said(Role::User, "[count]: 7"));
+        assert_eq!(shown(json!({"data": {"n": 7}})), said(Role::User, "[count]: {\"n\":7}"));
+        assert_eq!(shown(json!({"data": {"n": 7}, "agent_id": "ben"})), said(Role::Assistant, "{\"n\":7}"));
+    }
 }

@@ -1,4 +1,4 @@
-//! Ids of what turns cause: derived, so that they are the same after a crash.
+//! Ids of what turns and steps cause: derived, so that they are the same after a crash.
 
 use std::fmt::Display;
 
@@ -29,7 +29,7 @@ derive_id!(operation_id, OperationId);
 derive_id!(session_id, SessionId);
 derive_id!(turn_id, TurnId);
 
-/// What a record of a turn, or of a participant, is of. No record's id is made without one, so all of them are
+/// What a record of a turn, of a participant or of a step is of. No record's id is made without one, so all of them are
 /// reserved.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Word(&'static str);
@@ -58,6 +58,7 @@ words! {
     CONVERSATION_TURN = "conversation_turn",
     EXTRACT = "extract",
     EXTRACTION_FAILED = "memory_extraction.failed",
+    ITERATION = "iteration",
     LATE = "late",
     MOVE = "move",
     NOTE = "note",
@@ -78,6 +79,16 @@ const REPLY: &str = "m";
 /// Of the message that the `number`th reply of a turn becomes; pieces of it are streamed under it.
 pub fn message_id(turn: &TurnId, number: u32) -> MessageId {
     MessageId::parse(&derived(turn.as_str(), &format!("{REPLY}{number}"))).expect("a derived id is an id")
+}
+
+/// Of the message that a step becomes whose moniker has no turns.
+pub fn iteration_message_id(session: &SessionId, iteration: u64) -> MessageId {
+    let id = |base: &str| format!("{base}.{}.{iteration}", ITERATION.0);
+    let text = id(session.as_str());
+    // Of a long one the hash, so that the last parts are there, which reserve it.
+    let is_short = text.len() <= ID_BYTES_MAX;
+    let text = if is_short { text } else { id(&hash::hex(&hash::sha256(session.as_str()))) };
+    MessageId::parse(&text).expect("a derived id is an id")
 }
 
 /// Whether an id of somebody else could be one that a turn derives: the log has one space for all.
@@ -157,5 +168,19 @@ mod tests {
         assert!(a != b && a.as_str().len() <= ID_BYTES_MAX);
         assert_eq!(operation_id("t1", "1.2").as_str(), "t1.1.2");
         assert_eq!(message_id(&TurnId::parse("t1").unwrap(), 3).as_str(), "t1.m3");
+    }
+
+    #[test]
+    fn each_step_of_each_session_has_an_id_for_its_message_that_is_reserved() {
+        let session = |text: &str| SessionId::parse(text).unwrap();
+        assert_eq!(iteration_message_id(&session("s-1"), 7).as_str(), "s-1.iteration.7");
+        let long = ["x", "y"].map(|letter| session(&letter.repeat(ID_BYTES_MAX)));
+        let all = [&session("s"), &session("s.iteration.1"), &long[0], &long[1]]
+            .map(|session| [0, 1, u64::MAX].map(|iteration| iteration_message_id(session, iteration)));
+        let mut ids: Vec<_> = all.into_iter().flatten().collect();
+        assert!(ids.iter().all(|id| is_reserved(id.as_str()) && id.as_str().len() <= ID_BYTES_MAX), "{ids:?}");
+        ids.sort();
+        ids.dedup();
+        assert_eq!(ids.len(), 12);
     }
 }

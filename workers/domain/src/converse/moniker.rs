@@ -104,7 +104,11 @@ impl Moniker for Converse {
         } else {
             return waiting(&step.state);
         }
-        budget::guard(&mut step, &asked);
+        // A turn that is about to end asks nobody whether it may go on.
+        let is_last = input.answer.is_some_and(|answer| answer.outcome.reply().is_ok_and(|reply| reply.is_uncalled));
+        if !is_last {
+            budget::guard(&mut step, &asked);
+        }
         finish(step, input, &settings, took_arrival)
     }
 
@@ -318,7 +322,8 @@ fn call(
         Stage::Compact => {
             let (number, compaction) = (lane.compactions + 1, lane.compaction.as_ref()?);
             let (asked, without_model) = (!compaction.calls.is_empty(), compaction.without_model);
-            (COMPACT, number, TalkWork::Compact { number, assembly, summary, asked, without_model })
+            let checks = budget::checks(lane, state);
+            (COMPACT, number, TalkWork::Compact { number, assembly, summary, asked, without_model, checks })
         }
         Stage::Extract => (EXTRACT, 0, TalkWork::Extract),
         Stage::Queued | Stage::Wait | Stage::WaitAsync => return None,

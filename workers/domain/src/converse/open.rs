@@ -7,12 +7,13 @@ use schemas::limits::TOOL_CALLS_MAX;
 
 use super::agents::{self, AgentCall, From};
 use super::apply::stub;
-use super::budget;
+use super::budget::{self, Purse};
 use super::decision::TurnDecision;
 use super::room::Room;
 use super::seats::Seat;
 use super::state::{Approved, Open};
 use crate::chat::{Message, ToolCall, ToolError, ToolErrorCode, ToolResult};
+use crate::context::estimate_tokens;
 use crate::tool::{self, Builtin, Dispatch, ExecutionContext, Place, ResolvedTarget, ResolvedTool, ToolPlan, Toolbox};
 
 /// Where the calls come from.
@@ -31,8 +32,8 @@ pub(super) struct Calls<'a> {
     pub projects: &'a [DefinitionId],
     /// Agents that take part already.
     pub seats: &'a [Seat],
-    /// What the turn or its session may use is used up.
-    pub is_over: bool,
+    /// For tools that ask models.
+    pub purse: Purse,
     /// In the state of the session.
     pub room: Room,
     /// Whether the context can be made shorter.
@@ -60,11 +61,13 @@ pub(super) struct Planned {
     /// Calls that are open from here on, and the bytes of what waits for a yes.
     pub opened: usize,
     pub approved: usize,
+    /// What is left for calls that ask models.
+    purse: Purse,
 }
 
 impl Calls<'_> {
     pub fn plan(&self, calls: &[ToolCall]) -> Planned {
-        let mut planned = Planned::default();
+        let mut planned = Planned { purse: self.purse.clone(), ..Planned::default() };
         for (index, call) in calls.iter().enumerate() {
             if index >= TOOL_CALLS_MAX {
                 planned.results.push(too_many(call));
@@ -102,18 +105,28 @@ impl Calls<'_> {
         let is_async = dispatch.is_async;
         let is_question = dispatch.request.kind == ActionKind::Human;
         let asks_model = asks_model(dispatch.request.kind, context.toolbox.as_ref());
+        let given = given_to_model(&dispatch);
         let mut operation = tool::operation(dispatch, self.place(index, call), context);
-        if let Some(approval) = operation.approval.take().or_else(|| self.unpaid(call, asks_model)) {
+        let unpaid = |planned: &mut Planned| {
+            let is_unpaid = asks_model && !planned.purse.pays(given);
+            is_unpaid.then(|| beyond_budget(call))
+        };
+        if let Some(approval) = operation.approval.take().or_else(|| unpaid(planned)) {
             operation.kind = OperationKind::Task;
             let asked = question(&operation, approval);
             let approved =
                 if is_question { Approved::Answer } else { Approved::Task { operation: Box::new(operation) } };
-            self.ask(planned, call, asked, approved);
+            self.ask(planned, (call, asks_model), asked, approved);
             return;
         }
         planned.note(self.turn, call, &operation.operation_id, is_async);
-        let turn_id = self.turn.clone();
-        planned.decisions.push(TurnDecision::DispatchTask { turn_id, operation: Box::new(operation), is_async });
+        planned.decisions.push(TurnDecision::DispatchTask {
+            turn_id: self.turn.clone(),
+            operation: Box::new(operation),
+            is_async,
+            number: Some(self.number),
+            asks_model,
+        });
     }
 
     /// What a program may call, if one is dispatched.
@@ -153,7 +166,7 @@ impl Calls<'_> {
             operation.is_async = made.is_async;
             operation.request = agents::request(&made);
             let asked = question(&operation, approval);
-            self.ask(planned, call, asked, Approved::Agent { call: Box::new(made) });
+            self.ask(planned, (call, false), asked, Approved::Agent { call: Box::new(made) });
             return;
         }
         if made.mode == InvocationMode::LoopIn {
@@ -162,7 +175,8 @@ impl Calls<'_> {
         } else {
             planned.note(self.turn, call, &made.operation_id, made.is_async);
         }
-        planned.decisions.push(TurnDecision::DispatchAgent { turn_id: self.turn.clone(), call: Box::new(made) });
+        let (turn_id, number) = (self.turn.clone(), Some(self.number));
+        planned.decisions.push(TurnDecision::DispatchAgent { turn_id, call: Box::new(made), number });
     }
 
     /// Deeper than the budget, a person is asked; beyond the bound of all, nobody is.
@@ -171,13 +185,8 @@ impl Calls<'_> {
         (self.depth >= max).then(|| beyond_budget(call))
     }
 
-    /// A tool that asks a model is one more call of one: over the budget, a person is asked first.
-    fn unpaid(&self, call: &ToolCall, asks_model: bool) -> Option<ApprovalRequest> {
-        (self.is_over && asks_model).then(|| beyond_budget(call))
-    }
-
     /// What was called is done once a person has said yes.
-    fn ask(&self, planned: &mut Planned, call: &ToolCall, asked: Operation, approved: Approved) {
+    fn ask(&self, planned: &mut Planned, (call, asks_model): (&ToolCall, bool), asked: Operation, approved: Approved) {
         let bytes = planned.approved + approved.bytes();
         if bytes > self.room.approved {
             planned.results.push(no_room(call));
@@ -193,6 +202,8 @@ impl Calls<'_> {
             is_async: asked.is_async,
             child: None,
             approved: Some(approved),
+            number: Some(self.number),
+            asks_model,
         };
         let turn_id = self.turn.clone();
         planned.decisions.push(TurnDecision::AskApproval { turn_id, operation: Box::new(asked), open: Box::new(open) });
@@ -242,7 +253,15 @@ fn asks_model(kind: ActionKind, toolbox: Option<&Toolbox>) -> bool {
     kind == ActionKind::Llm || toolbox.is_some_and(|toolbox| toolbox.tools.iter().any(is_llm))
 }
 
-/// The question is about the one call.
+/// Tokens that a tool gives the model which it asks, as far as they are known: those of its input. How often a program
+/// asks, and what, nobody knows before.
+fn given_to_model(dispatch: &Dispatch) -> u64 {
+    let is_llm = dispatch.request.kind == ActionKind::Llm;
+    if is_llm { estimate_tokens(&dispatch.request.input.to_string()) } else { 0 }
+}
+
+/// The question is about the one call: a tool that asks a model is one more call of one, so over a budget a person is
+/// asked first.
 fn beyond_budget(call: &ToolCall) -> ApprovalRequest {
     ApprovalRequest {
         arguments_hash: tool::arguments_hash(&call.name, &call.input),

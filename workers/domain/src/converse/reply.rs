@@ -6,7 +6,7 @@ use schemas::id::{AgentId, DefinitionId, TurnId};
 use serde_json::Value;
 
 use super::assembly::Assembly;
-use super::budget::Over;
+use super::budget::{Found, Over};
 use super::decision::TurnDecision;
 use super::ids;
 use super::open::{Calls, Planned};
@@ -30,6 +30,8 @@ pub struct Reply {
     pub record: Option<ProviderCallRecord>,
     /// The model was not asked: a budget is used up.
     pub over: Option<Over>,
+    /// What its tools may ask of models is held against this, too.
+    pub found: Found,
     pub agent_name: String,
     pub tools: Vec<ResolvedTool>,
     pub constraints: AgentConstraints,
@@ -59,6 +61,7 @@ impl Reply {
             cut: None,
             record: None,
             over: None,
+            found: Found::default(),
             agent_name: context.agent_name.clone(),
             tools: context.tools.clone(),
             constraints: context.constraints.clone(),
@@ -138,7 +141,12 @@ pub(super) fn plan(lane: &Lane, calls: &Calls<'_>, reply: &Reply) -> Acted {
     let answered = !planned.results.is_empty() || !planned.compacts.is_empty();
     let unheard = lane.unseen > 0 && lane.told.is_none_or(|told| reply.heard < told);
     let round = Round { is_round, is_paused, answered, unheard, waits: planned.waits, has_text: text.is_some() };
-    acted.decisions.push(next(lane, said, &round, spoke));
+    let next = next(lane, said, &round, spoke);
+    let is_done = matches!(next, TurnDecision::CompleteTurn { .. });
+    acted.decisions.push(next);
+    if is_done {
+        acted.decisions.push(TurnDecision::WriteMemory { turn_id: turn.clone() });
+    }
     acted
 }
 
@@ -288,5 +296,8 @@ fn said_by(
         metadata: None,
         iteration: None,
         step_token: None,
+        next_step_token: None,
+        status: None,
+        notes: None,
     }
 }

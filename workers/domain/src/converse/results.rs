@@ -52,12 +52,14 @@ pub(super) fn plan(lane: &Lane, open: &Open, ended: &Ended) -> Settled {
             Approved::Answer | Approved::Budget { .. } => {}
             _ if !is_yes => result = open::denied(&open.call_id, reason.as_deref()),
             Approved::Task { operation } => {
-                let (operation, is_async) = (operation.clone(), open.is_async);
-                decisions.push(TurnDecision::DispatchTask { turn_id, operation, is_async });
+                let Open { is_async, number, asks_model, .. } = *open;
+                let operation = operation.clone();
+                decisions.push(TurnDecision::DispatchTask { turn_id, operation, is_async, number, asks_model });
                 return Settled { result: None, decisions };
             }
             Approved::Agent { call } => {
-                decisions.push(TurnDecision::DispatchAgent { turn_id: turn_id.clone(), call: call.clone() });
+                let (turn_id, number) = (turn_id.clone(), open.number);
+                decisions.push(TurnDecision::DispatchAgent { turn_id, call: call.clone(), number });
                 if call.mode == InvocationMode::Delegate {
                     return Settled { result: None, decisions };
                 }

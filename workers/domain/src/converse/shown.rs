@@ -1,12 +1,13 @@
 //! What a turn's model is shown next, part by part, and which part of it is summarised next.
 
-use schemas::conversation::{LogKind, LogRow};
-use schemas::id::{ConversationId, TurnId};
+use schemas::conversation::{LogKind, LogRow, Participant};
+use schemas::id::{AgentId, ConversationId, SessionId, TurnId};
 use schemas::problem::Code;
 
 use super::assembly::{Assembly, Context};
 use super::summary::{Extent, Summary};
 use super::transcript::replies;
+use crate::action::hash;
 use crate::chat::{ChatFailure, ChatRequest, ErrorCategory, Message, Role, ToolChoice};
 use crate::compact::{Batch, Entry, Job, Piece, old};
 use crate::context::estimate_request;
@@ -166,6 +167,19 @@ impl<'a> Shown<'a> {
 }
 
 impl Due {
+    /// Batches lie in the memory of the agent, which may have several sessions in one conversation, each with
+    /// summaries of its own: from the second that joined on, the labels name the session, too.
+    pub fn of_session(mut self, (agent, session): (&AgentId, &SessionId), here: &[Participant]) -> Self {
+        let seats = here.iter().filter(|one| one.agent_id.as_ref() == Some(agent));
+        let first = seats.min_by_key(|one| (one.joined_at_ms, &one.participant_id));
+        let is_another = first.and_then(|one| one.session_id.as_ref()).is_some_and(|first| first != session);
+        if self.scope == Extent::Conversation && is_another {
+            let digest = hash::hex(&hash::sha256(session.as_str())[..8]);
+            self.subject = format!("{}-{digest}", self.subject);
+        }
+        self
+    }
+
     /// As a job for whoever summarises. The persona is what the agent's own model is told.
     pub fn job<'j>(&'j self, conversation: &'j ConversationId, limits: &'j Context, persona: &'j str) -> Job<'j> {
         Job {
@@ -175,7 +189,7 @@ impl Due {
             batches: &self.batches,
             persona,
             settings: &limits.compaction,
-            window_tokens: limits.window,
+            window_tokens: limits.summary_window.unwrap_or(limits.window),
         }
     }
 

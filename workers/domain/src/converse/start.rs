@@ -164,5 +164,8 @@ fn said(
         metadata: payload.get("metadata").cloned(),
         iteration: None,
         step_token: None,
+        next_step_token: None,
+        status: None,
+        notes: None,
     }
 }

@@ -153,6 +153,12 @@ pub struct Open {
     /// What is done once a person has said yes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub approved: Option<Approved>,
+    /// Number of the reply that called; not known of calls that an earlier release has planned.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub number: Option<u32>,
+    /// What is called may ask a model.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub asks_model: bool,
 }
 
 /// How often a person allowed the budgets beyond a turn once more.

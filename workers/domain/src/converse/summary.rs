@@ -4,6 +4,7 @@
 use schemas::definition::CompactionSettings;
 use serde::{Deserialize, Serialize};
 
+use super::budget::Over;
 use crate::chat::{Message, ProviderCallRecord, Role};
 use crate::compact::{Batch, Made, summary_text};
 
@@ -80,6 +81,8 @@ pub struct Compacted {
     pub cut: bool,
     /// Of the model that was asked.
     pub record: Option<ProviderCallRecord>,
+    /// No model was asked, because a budget is used up.
+    pub over: Option<Over>,
 }
 
 /// A summary whose newest batch is in the archive.
@@ -105,7 +108,7 @@ pub struct Compacting {
     /// Tokens before its first piece.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tokens_before: Option<u64>,
-    /// The model has failed, and the context does not fit its window.
+    /// A budget is used up; or the model has failed, and the context does not fit its window.
     #[serde(default)]
     pub without_model: bool,
 }

@@ -45,6 +45,9 @@ pub(super) struct MoveRecord {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct LateResult {
     pub operation_id: OperationId,
+    /// The reply that called; not known of calls that an earlier release has planned.
+    #[serde(rename = "move", default, skip_serializing_if = "Option::is_none")]
+    pub number: Option<u32>,
     pub tool: String,
     #[serde(flatten)]
     pub result: ToolResult,

@@ -20,12 +20,26 @@ pub(super) fn normal(kind: DefinitionKind, value: &Value) -> Result<Value, serde
         DefinitionKind::Project => through::<Project>(value),
         DefinitionKind::ModelProfile => through::<ModelProfile>(value),
         DefinitionKind::PromptSpec => through::<PromptSpec>(value),
-        DefinitionKind::ActionDef => through::<ActionDef>(value),
+        DefinitionKind::ActionDef => through::<ActionDef>(with_effect(value)),
         DefinitionKind::Task => through::<Task>(value),
         DefinitionKind::Tool => through::<Tool>(value),
         DefinitionKind::Persona => through::<Persona>(value),
         DefinitionKind::Agent => through::<Agent>(value),
     }
+}
+
+/// A request that only reads, as its method says (RFC 9110, 9.2.1), is `pure` where its author says nothing. That is
+/// filled in here like any default: once stored, what was said cannot be told from what was not.
+fn with_effect(mut action: Value) -> Value {
+    let reads = match &action["config"]["method"] {
+        // As it is sent then.
+        Value::Null => action["config"]["body"].is_null(),
+        method => method == "GET",
+    };
+    if reads && action["kind"] == "http" && action["effect_class"].is_null() {
+        action["effect_class"] = "pure".into();
+    }
+    action
 }
 
 fn through<T: Serialize + DeserializeOwned>(value: Value) -> Result<Value, serde_json::Error> {

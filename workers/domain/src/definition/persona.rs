@@ -26,6 +26,8 @@ const BODY: &[&str] = &[
     "compaction",
     "busy",
 ];
+/// Fields that name a workflow; without, the built-in one does it.
+const WORKFLOWS: [&str; 2] = ["context_assembly_workflow_id", "memory_extraction_workflow_id"];
 const TURNS_MAX: u64 = 1_000;
 const MOVES_MAX: u64 = 1_000;
 const TOKENS_MAX: u64 = 1_000_000_000;
@@ -66,7 +68,7 @@ fn body(object: &Object<'_>, found: &mut Found) {
     if parts::required(object, "model_profile_id", "the id of a model profile", &mut found.problems) {
         parts::refer(object, "model_profile_id", DefinitionKind::ModelProfile, found);
     }
-    for workflow in ["context_assembly_workflow_id", "memory_extraction_workflow_id"] {
+    for workflow in WORKFLOWS {
         object.id::<DefinitionId>(workflow, &mut found.problems);
     }
     object.whole("recent_turns_limit", 0, TURNS_MAX, &mut found.problems);
@@ -75,8 +77,9 @@ fn body(object: &Object<'_>, found: &mut Found) {
     constraints(&object.object("constraints", problems), &tools, problems);
     parts::choice(object, "assembly", &["per_turn", "per_call"], problems);
     parts::decimal(object, "context_budget", BUDGET_MIN, 1.0, problems);
-    compaction(&object.object("compaction", problems), problems);
     parts::choice(object, "busy", &Busy::ALL.map(Busy::as_str), problems);
+    let settings = object.object("compaction", problems);
+    compaction(&settings, found);
 }
 
 fn constraints(object: &Object<'_>, tools: &[DefinitionId], problems: &mut Problems) {
@@ -101,9 +104,11 @@ fn constraints(object: &Object<'_>, tools: &[DefinitionId], problems: &mut Probl
     }
 }
 
-fn compaction(object: &Object<'_>, problems: &mut Problems) {
+fn compaction(object: &Object<'_>, found: &mut Found) {
     const COUNTS: [&str; 5] = ["chunk_size", "keep_recent", "max_summary_tokens", "clip_first", "clip_last"];
-    let known: Vec<&str> = std::iter::once("enabled").chain(COUNTS).collect();
+    let known: Vec<&str> = ["enabled", "model_profile_id"].into_iter().chain(COUNTS).collect();
+    parts::refer(object, "model_profile_id", DefinitionKind::ModelProfile, found);
+    let problems = &mut found.problems;
     object.refuse_unknown(&known, problems);
     object.boolean("enabled", problems);
     for name in COUNTS {

@@ -38,6 +38,7 @@ impl Item {
 /// What the store has of a definition.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Known {
+    pub name: String,
     pub version: u64,
     pub content_hash: [u8; 32],
     pub library_id: Option<DefinitionId>,
@@ -208,6 +209,32 @@ pub fn unmet_of<'r>(
             };
             if let Some(message) = unmet_reference(reference, newest) {
                 problems.push((index, FieldProblem::new(&reference.field, message)));
+            }
+        }
+    }
+    problems
+}
+
+/// Tools of one list that go by one name: a model calls them by it, so the later ones could never be called. `names`
+/// has those of tools by their ids.
+pub fn namesakes<'r>(
+    referring: impl IntoIterator<Item = (usize, &'r [Reference])>,
+    names: &BTreeMap<DefinitionId, String>,
+) -> Vec<(usize, FieldProblem)> {
+    let mut problems = Vec::new();
+    for (index, references) in referring {
+        let mut first: BTreeMap<&str, &DefinitionId> = BTreeMap::new();
+        // Who refers to tools lists what one model may call.
+        for reference in references.iter().filter(|reference| reference.kind == DefinitionKind::Tool) {
+            let Some(name) = names.get(&reference.id) else { continue };
+            let other = *first.entry(name).or_insert(&reference.id);
+            if *other != reference.id {
+                let what = format!(
+                    "the tools {other} and {} are both named {name:?}, by which a model calls them; rename one of \
+                     them, or take it out",
+                    reference.id
+                );
+                problems.push((index, FieldProblem::new(&reference.field, what)));
             }
         }
     }

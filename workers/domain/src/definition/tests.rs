@@ -77,6 +77,35 @@ fn what_differs_has_another_hash() {
 }
 
 #[test]
+fn a_request_that_only_reads_is_pure_where_nobody_says_otherwise() {
+    let class = |more: Value| {
+        let mut action = json!({"id": "page", "name": "Page", "library_id": "core", "kind": "http",
+                                "operation": "request", "config": {"url": "https://example.org"}});
+        for (name, value) in more.as_object().expect("fields") {
+            action[name] = value.clone();
+        }
+        let one = check(DefinitionKind::ActionDef, &action).expect("valid");
+        let again = check(DefinitionKind::ActionDef, &one.value).expect("what is stored can be written again");
+        assert_eq!(one.new.content_hash, again.new.content_hash);
+        one.value["effect_class"].as_str().expect("it has one").to_owned()
+    };
+    let config = |more: Value| {
+        let mut config = json!({"url": "https://example.org"});
+        config.as_object_mut().expect("fields").extend(more.as_object().expect("fields").clone());
+        json!({ "config": config })
+    };
+    assert_eq!(class(json!({})), "pure");
+    assert_eq!(class(config(json!({"method": "GET", "body": "q"}))), "pure");
+    assert_eq!(class(config(json!({"body": null}))), "pure");
+    for said in ["at_most_once", "idempotent"] {
+        assert_eq!(class(json!({ "effect_class": said })), said, "what is said counts");
+    }
+    for more in [json!({"method": "POST"}), json!({"method": "DELETE"}), json!({"body": {"a": 1}})] {
+        assert_eq!(class(config(more.clone())), "at_most_once", "{more}");
+    }
+}
+
+#[test]
 fn owners_and_projects_are_lifted() {
     let tool = checked(DefinitionKind::Tool).new;
     assert_eq!((tool.id.as_str(), tool.name.as_str()), ("search", "search"));
@@ -106,13 +135,15 @@ fn references_are_told_with_their_places() {
         ["library_id library core", "steps[0].action_def_id action_def lookup"]
     );
     let inline = json!({"id": "a", "name": "A", "project_ids": ["p1"],
-                        "persona_inline": {"system_prompt": "x", "model_profile_id": "fast", "tool_ids": ["search"]}});
+                        "persona_inline": {"system_prompt": "x", "model_profile_id": "fast", "tool_ids": ["search"],
+                                           "compaction": {"model_profile_id": "cheap"}}});
     assert_eq!(
         told(DefinitionKind::Agent, &inline),
         [
             "project_ids[0] project p1",
             "persona_inline.model_profile_id model_profile fast",
-            "persona_inline.tool_ids[0] tool search"
+            "persona_inline.tool_ids[0] tool search",
+            "persona_inline.compaction.model_profile_id model_profile cheap"
         ]
     );
     let generate = json!({"id": "g", "name": "G", "library_id": "core", "kind": "llm", "operation": "generate",

@@ -3,6 +3,7 @@
 use schemas::definition::DefinitionKind;
 use schemas::id::DefinitionId;
 use schemas::limits::{APPROVAL_S_MAX, ATTEMPTS_MAX, DESCRIPTION_BYTES_MAX, OPERATION_MS_MAX, RETRY_DELAY_MS_MAX};
+use serde_json::Value;
 
 use super::{Found, mapping, parts, schema};
 use crate::action::fields::{Object, Problems};
@@ -43,7 +44,9 @@ pub(super) fn check(object: &Object<'_>, found: &mut Found) {
     target(object, found);
     let problems = &mut found.problems;
     mapping::fields(object, "input_mapping", object.get("input_schema"), problems);
-    retry(&object.object("retry", problems), problems);
+    let retried = object.object("retry", problems);
+    retry(&retried, problems);
+    once(object, &retried, problems);
     parts::choice(object, "effect_class", &EFFECT_CLASSES, problems);
     let approval = object.object("requires_approval", problems);
     approval.refuse_unknown(&["expires_s", "default"], problems);
@@ -105,4 +108,14 @@ fn retry(object: &Object<'_>, problems: &mut Problems) {
     object.whole("max_attempts", 1, ATTEMPTS_MAX, problems);
     object.whole("backoff_ms", 0, RETRY_DELAY_MS_MAX, problems);
     object.whole("timeout_ms", 1, OPERATION_MS_MAX, problems);
+}
+
+/// Whoever called an agent may call it again; nobody does so for them.
+fn once(object: &Object<'_>, retry: &Object<'_>, problems: &mut Problems) {
+    let is_agent = object.get("target_type").and_then(Value::as_str) == Some("agent");
+    if is_agent && retry.get("max_attempts").and_then(Value::as_u64).is_some_and(|attempts| attempts > 1) {
+        let what = "must be 1 where an agent is called: it is not called again by itself, and its caller, who is told \
+                    how it failed, decides; leave it out";
+        problems.add("retry.max_attempts", what);
+    }
 }

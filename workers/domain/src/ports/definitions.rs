@@ -17,6 +17,7 @@ pub type DefinitionKey = (DefinitionKind, DefinitionId);
 pub struct DefinitionHead {
     pub kind: DefinitionKind,
     pub id: DefinitionId,
+    pub name: String,
     /// The newest.
     pub version: u64,
     pub content_hash: [u8; 32],

@@ -29,6 +29,14 @@ pub struct Revision {
     pub revision: u64,
 }
 
+/// An agent, and the model that vectors of its memories are of; `None`: there are memories without one. What has
+/// none comes first, then it goes by the model's name.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct ModelOf {
+    pub model: Option<String>,
+    pub owner: MemoryOwner,
+}
+
 /// The side of SQL. Of a memory that is not in the tail, reads give no content that overflowed, and
 /// `search` may know no vector.
 #[async_trait]
@@ -61,6 +69,10 @@ pub trait MemoryTail: Memories {
     /// Whether the agent has at most `near` rows, none of which has lost its vector: `search` then finds
     /// what there is.
     async fn is_near(&self, owner: &MemoryOwner, near: usize) -> Result<bool, Failure>;
+
+    /// The first agent `> after` that has memories without a vector of this model. What has one is not looked at,
+    /// however much that is.
+    async fn lacking(&self, model: &str, after: Option<&ModelOf>) -> Result<Option<ModelOf>, Failure>;
 
     /// Rows outside of the tail, ascending by owner and id, all `> after`: searches of the archive rely
     /// on it for them.

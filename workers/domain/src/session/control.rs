@@ -39,21 +39,35 @@ impl Session {
 
     /// Keys of those calls (`Moniker::cuts`).
     pub fn cut_short(&self) -> Vec<String> {
-        let cutting = self.control.iter().filter(|action| self.is_cutting(action));
-        let guidance = |action: &Action| (action.kind == ActionType::Interrupt).then(|| guidance_of(action));
-        let causes: Vec<Option<Value>> = cutting.map(guidance).collect();
-        let mut keys = self.moniker.cuts(&self.spec, &self.state, &causes);
+        let mut keys = self.cut_by(|action| self.is_cutting(action));
         keys.sort_unstable();
         keys.dedup();
         keys
     }
 
+    fn cut_by(&self, is_cause: impl Fn(&Action) -> bool) -> Vec<String> {
+        let causes = self.control.iter().filter(|action| is_cause(action));
+        let guidance = |action: &Action| (action.kind == ActionType::Interrupt).then(|| guidance_of(action));
+        let causes: Vec<Option<Value>> = causes.map(guidance).collect();
+        self.moniker.cuts(&self.spec, &self.state, &causes)
+    }
+
     fn is_cutting(&self, action: &Action) -> bool {
         match action.kind {
             ActionType::Destroy => true,
-            ActionType::Interrupt => is_urgent(action) || self.moniker.ends_work(&guidance_of(action)),
+            ActionType::Interrupt => is_urgent(action) || self.is_end_of_work(action),
             _ => false,
         }
+    }
+
+    fn is_end_of_work(&self, action: &Action) -> bool {
+        action.kind == ActionType::Interrupt && self.moniker.ends_work(&guidance_of(action))
+    }
+
+    /// Whether guidance that waits ends the work that this call is of.
+    pub(super) fn is_ended(&self, key: &str) -> bool {
+        self.control.iter().any(|action| self.is_end_of_work(action))
+            && self.cut_by(|action| self.is_end_of_work(action)).iter().any(|ended| ended == key)
     }
 
     /// The oldest guidance that no step has taken.

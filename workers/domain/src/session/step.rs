@@ -116,8 +116,8 @@ impl Session {
 
     /// Starts a step that takes the answer of a call, and nothing else.
     pub fn begin_answer_step(&mut self, mut answer: Answer, now_ms: i64) -> StepStart {
-        if self.is_stop_held {
-            // The stop was accepted: what is begun now would act after it.
+        if self.is_stop_held || self.is_ended(&answer.key) {
+            // Its end was accepted: what is begun now would act after it.
             answer.outcome.leave_uncalled();
         }
         StepStart { answer: Some(answer), ..self.begin_bare_step(now_ms) }
@@ -215,7 +215,7 @@ impl Session {
         self.state = out.state;
         self.state_json = state;
         let offset = self.next_offset();
-        self.unsaved.step(StepRecord {
+        let step = StepRecord {
             iteration: start.iteration,
             offset,
             created_at_ms: now_ms,
@@ -230,7 +230,9 @@ impl Session {
             notes: out.notes,
             latency_ms: u64::try_from(now_ms - start.started_ms).unwrap_or(0),
             error: None,
-        });
+        };
+        self.say(&step, out.data);
+        self.unsaved.step(step);
         self.head.steps += 1;
         self.head.step_token = Some(start.frame.step);
         self.head.next_step_token = out.next_step;

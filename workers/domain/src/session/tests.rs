@@ -1,5 +1,7 @@
 //! A session's transitions with plain values: control, order, exactly-once guidance, failure.
 
+mod saying;
+
 use schemas::action::{Action, ActionOutcome, ActionType, Urgency};
 use schemas::frame::{FrameOut, StepToken};
 use schemas::id::{ActionId, AgentId, ConversationId, Epoch, Namespace, SessionId, SessionKey, Shard, TurnId};
@@ -31,6 +33,14 @@ impl Moniker for Probe {
 
     fn children(&self, _state: &Value) -> Vec<SessionId> {
         ["child-1", "child-2"].map(|id| SessionId::parse(id).unwrap()).to_vec()
+    }
+
+    fn cuts(&self, _spec: &SessionSpec, _state: &Value, causes: &[Option<Value>]) -> Vec<String> {
+        causes.iter().flatten().map(|guidance| format!("call of {guidance}")).collect()
+    }
+
+    fn ends_work(&self, guidance: &Value) -> bool {
+        guidance == "end"
     }
 
     fn decide(&self, input: &StepInput<'_>) -> Decision {
@@ -201,6 +211,19 @@ fn a_stop_waits_for_the_calls_that_are_cut_short_for_it_and_nothing_goes_before_
     assert_eq!((bench.boundary(), bench.status()), (Next::Step, SessionStatus::Running), "it takes what they came to");
     bench.session.hold_stop(false);
     assert_eq!((bench.boundary(), bench.status()), (Next::Rest, SessionStatus::Stopped));
+}
+
+#[test]
+fn what_answers_a_call_is_of_work_that_waiting_guidance_ends_or_of_other_work() {
+    let mut bench = Bench::new(|_| {});
+    bench.turn();
+    let ended = |bench: &Bench| ["call of \"end\"", "call of \"go\""].map(|key| bench.session.is_ended(key));
+    bench.post(ActionType::Interrupt, json!({"guidance": "go"}));
+    bench.post(ActionType::Destroy, json!({}));
+    assert_eq!(ended(&bench), [false, false]);
+    bench.post(ActionType::Interrupt, json!({"guidance": "end"}));
+    assert_eq!(ended(&bench), [true, false]);
+    assert!(bench.session.cut_short().contains(&"call of \"end\"".to_owned()));
 }
 
 #[test]

@@ -116,6 +116,12 @@ fn waiting_is_never_stored() {
     let change = ConversationChange { status: Some(ConversationStatus::Waiting), ..ConversationChange::default() };
     apply(&mut conversation, &change);
     assert_eq!(conversation.status, ConversationStatus::Active);
+    // A branch that is there already is where work is.
+    for (given, kept) in [("one", "one"), ("two", "one")] {
+        let first_branch_context = Some(Json::of(&given));
+        apply(&mut conversation, &ConversationChange { first_branch_context, ..ConversationChange::default() });
+        assert_eq!(conversation.branch_context, Some(Json::of(&kept)));
+    }
     let child = SessionSpec { parent: SessionId::parse("p").ok(), ..spec };
     assert_eq!(opened_by(&id, "me", &agent, &child, 1).visibility, Visibility::Internal);
 }

@@ -73,6 +73,8 @@ pub struct ActionFailure {
     pub trouble: Option<Trouble>,
     /// The target may have received it.
     pub may_have_happened: bool,
+    /// The target itself says that it failed: its answer was received whole. Nothing is in doubt then.
+    pub reported: bool,
     /// How long the target asks to wait, milliseconds.
     pub retry_after_ms: Option<u64>,
 }
@@ -81,7 +83,7 @@ impl ActionFailure {
     /// The answer stands: nothing of the infrastructure failed.
     pub fn business(code: ToolErrorCode, message: impl Into<String>) -> Self {
         let error = ToolError { code, message: message.into(), retriable: false };
-        Self { error, trouble: None, may_have_happened: true, retry_after_ms: None }
+        Self { error, trouble: None, may_have_happened: true, reported: false, retry_after_ms: None }
     }
 
     /// What is asked for cannot be done as it is.
@@ -96,7 +98,7 @@ impl ActionFailure {
             _ => ToolErrorCode::ExecutionFailed,
         };
         let error = ToolError { code, message: message.into(), retriable: true };
-        Self { error, trouble: Some(trouble), may_have_happened, retry_after_ms: None }
+        Self { error, trouble: Some(trouble), may_have_happened, reported: false, retry_after_ms: None }
     }
 }
 

@@ -10,6 +10,7 @@ use super::action::{ActionFailure, Probe, Trouble};
 use super::dispatch::ActionRequest;
 use super::settle::finished;
 use crate::chat::{ToolError, ToolErrorCode};
+use crate::talk::later;
 
 /// How a claimed operation begins.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -89,7 +90,9 @@ pub fn next(operation: &Operation, request: &ActionRequest, outcome: Result<Valu
     let Some(trouble) = failure.trouble else { return Next::End(Err(failure.error)) };
     let may_repeat = match operation.effect_class {
         EffectClass::Pure | EffectClass::Idempotent => true,
-        EffectClass::Probeable | EffectClass::AtMostOnce => !failure.may_have_happened,
+        EffectClass::Probeable => !failure.may_have_happened,
+        // What the target reports is no doubt, and how often to try is its author's word (K-41).
+        EffectClass::AtMostOnce => failure.reported || !failure.may_have_happened,
     };
     if !may_repeat && operation.effect_class == EffectClass::Probeable {
         return Next::Probe(failure);
@@ -102,6 +105,27 @@ pub fn next(operation: &Operation, request: &ActionRequest, outcome: Result<Valu
         return Next::End(Err(used_up(operation, failure.error)));
     }
     again(operation, &failure)
+}
+
+/// Decides when somebody else's worker reports a failure of the infrastructure (K-37). Whether anything happened
+/// before it the report does not say, so only what may be repeated is. `None`: the report is the end.
+pub fn reported(operation: &Operation, error: ToolError, now_ms: i64) -> Option<Next> {
+    let trouble = match error.code {
+        ToolErrorCode::Timeout => Trouble::Timeout,
+        ToolErrorCode::ExecutionFailed | ToolErrorCode::InternalError => Trouble::ServerError,
+        // The same call would fail again.
+        _ => return None,
+    };
+    if !error.retriable {
+        return None;
+    }
+    let request: ActionRequest = operation.request.to().ok()?;
+    let failure = ActionFailure { error, ..ActionFailure::trouble(trouble, "", true) };
+    let next = next(operation, &request, Err(failure));
+    let Next::Again { after_ms, .. } = &next else { return None };
+    // Its wait for a worker is counted from the call, and beyond it this report would be lost.
+    let waits_until_ms = operation.wait_ms.map_or(i64::MAX, |wait_ms| later(operation.created_at_ms, wait_ms));
+    (later(now_ms, *after_ms) < waits_until_ms).then_some(next)
 }
 
 /// Decides with what the target said about an attempt of which nobody heard, or that broke off.
@@ -298,6 +322,47 @@ mod tests {
                 other => panic!("{other:?}"),
             }
         }
+    }
+
+    #[test]
+    fn what_the_target_reports_is_no_doubt() {
+        let reported = || ActionFailure { reported: true, ..trouble(true) };
+        let (operation, request) = operation_of(EffectClass::AtMostOnce, 1, 3);
+        assert!(matches!(next(&operation, &request, Err(reported())), Next::Again { after_ms: 100, lost: false, .. }));
+        let last = Operation { attempt: 3, ..operation.clone() };
+        let Next::End(Err(error)) = next(&last, &request, Err(reported())) else { panic!("tried for ever") };
+        assert_eq!(error.message, "the line is down (after 3 attempts)");
+        let only = Operation { max_attempts: 1, ..operation };
+        let Next::End(Err(error)) = next(&only, &request, Err(reported())) else { panic!("nobody asked for it") };
+        assert_eq!((error.message.as_str(), error.retriable), ("the line is down", true), "as it was reported");
+        let (probeable, request) = operation_of(EffectClass::Probeable, 1, 3);
+        assert!(matches!(next(&probeable, &request, Err(reported())), Next::Probe(_)), "who can be asked is asked");
+    }
+
+    #[test]
+    fn what_workers_of_others_report_is_tried_again_where_that_is_safe() {
+        let error = |code| ToolError { code, message: "upstream is away".to_owned(), retriable: true };
+        let timeout = || error(ToolErrorCode::Timeout);
+        for class in CLASSES {
+            let (operation, _) = operation_of(class, 1, 3);
+            let is_safe = matches!(class, EffectClass::Pure | EffectClass::Idempotent);
+            let again = Next::Again { after_ms: 100, error: "upstream is away".to_owned(), lost: false };
+            assert_eq!(reported(&operation, timeout(), 0), is_safe.then_some(again), "{class:?}");
+        }
+        let (operation, _) = operation_of(EffectClass::Pure, 1, 3);
+        for code in [ToolErrorCode::ExecutionFailed, ToolErrorCode::InternalError] {
+            assert!(reported(&operation, error(code), 0).is_some(), "{code:?}");
+        }
+        for code in [ToolErrorCode::InvalidInput, ToolErrorCode::NotFound, ToolErrorCode::PermissionDenied] {
+            assert!(reported(&operation, error(code), 0).is_none(), "{code:?} is no matter of the infrastructure");
+        }
+        let for_good = ToolError { retriable: false, ..timeout() };
+        assert!(reported(&operation, for_good, 0).is_none(), "its worker knows better");
+        let last = Operation { attempt: 3, ..operation.clone() };
+        assert!(reported(&last, timeout(), 0).is_none(), "used up");
+        let waiting = Operation { wait_ms: Some(1_000), created_at_ms: 50, ..operation };
+        assert!(reported(&waiting, timeout(), 949).is_some());
+        assert!(reported(&waiting, timeout(), 950).is_none(), "nobody could take it in time");
     }
 
     #[test]

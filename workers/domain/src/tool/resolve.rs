@@ -87,11 +87,12 @@ pub enum Target<'d> {
 /// Why the task cannot be run as one action, in words for the model.
 pub fn action_of(task: &Task) -> Result<(DefinitionId, Option<u64>), String> {
     let [step] = task.steps.as_slice() else {
-        return Err(format!("the task {} has {} steps; tools run tasks of one step", task.id, task.steps.len()));
+        let what = "tasks of several steps are not run yet, tools run tasks of one step alone; go on without it";
+        return Err(format!("the task {} has {} steps; {what}", task.id, task.steps.len()));
     };
     if step.condition.is_some() || step.on_failure != OnFailure::Abort || task.retry.is_some() {
-        let what = "conditions, retries of a whole task and steps that may fail need a workflow";
-        return Err(format!("the task {} cannot be run by a tool: {what}", task.id));
+        let what = "conditions, retries of a whole task and steps that may fail are not run yet; go on without it";
+        return Err(format!("the task {} cannot be run by a tool yet: {what}", task.id));
     }
     Ok((step.action_def_id.clone(), step.action_def_version))
 }
@@ -131,7 +132,7 @@ fn action_target(task: &Task, version: u64, action: Option<(&ActionDef, u64)>) -
     let simple = |mapping: &Option<BTreeMap<String, String>>, root: &str| {
         mapping.as_ref().map(|mapping| map::of_expressions(mapping, root)).transpose()
     };
-    let not_simple = |why| format!("the task {} cannot be run by a tool: {why}", task.id);
+    let not_simple = |why| format!("the task {} cannot be run by a tool yet: {why}", task.id);
     Ok(ResolvedTarget::Action(Box::new(ResolvedAction {
         target_id: task.id.clone(),
         version,

@@ -126,14 +126,22 @@ fn what_is_not_permitted_is_refused_before_it_is_looked_at() {
 fn targets_that_cannot_be_run_are_not_found_with_the_reason() {
     let steps = json!([{"ref": "a", "action_def_id": "lookup"}, {"ref": "b", "action_def_id": "lookup"}]);
     let beyond = json!([{"ref": "a", "action_def_id": "lookup", "input_mapping": {"q": "upper(input.query)"}}]);
+    let maybe = json!([{"ref": "a", "action_def_id": "lookup", "condition": {"if": "input.query"}}]);
     let other = json!([{"ref": "a", "action_def_id": "lookup", "action_def_version": 4}]);
     let one = action(json!({}));
     let lost = tool(json!({"target_type": "workflow"}));
     for (found, words) in [
         (resolve(lost, 1, Target::Nothing), "cannot run workflows yet"),
         (resolve(tool(json!({})), 1, Target::Nothing), "there is no task find"),
-        (bound(tool(json!({})), &task(json!({ "steps": steps })), &one), "has 2 steps"),
-        (bound(tool(json!({})), &task(json!({ "steps": beyond })), &one), "needs a workflow"),
+        (
+            bound(tool(json!({})), &task(json!({ "steps": steps })), &one),
+            "the task find has 2 steps; tasks of several steps are not run yet",
+        ),
+        (bound(tool(json!({})), &task(json!({ "steps": maybe })), &one), "cannot be run by a tool yet: conditions"),
+        (
+            bound(tool(json!({})), &task(json!({ "steps": beyond })), &one),
+            "cannot be run by a tool yet: the expression",
+        ),
         (bound(tool(json!({})), &task(json!({ "steps": other })), &one), "does not exist"),
     ] {
         let told = refusal(&[found], &AgentConstraints::default(), &call("search", json!({"query": "x"})));

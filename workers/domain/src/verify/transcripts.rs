@@ -1,5 +1,8 @@
 //! Whether the archive has what is recorded as archived of conversations, once (invariant J1).
 
+use std::collections::HashSet;
+
+use schemas::conversation::{LogKind, LogRow};
 use schemas::limits::{RECORDS_PAGE, RECORDS_PAGE_BYTES_MAX};
 
 use crate::conversation::kept::{KeptRecords, LogPlace, cut, fill, light, light_bytes};
@@ -78,6 +81,10 @@ impl TranscriptVerdict {
             let (mut wanted, found) = (wanted.ids(), archive.record_ids(&after, upto).await?);
             // What SQL has whole may be missing yet: earlier releases did not archive it. What is light may not.
             wanted.records.retain(|one| lightened.contains(&one.0) || found.records.contains(one));
+            // Nor did they count late results among the moves.
+            let is_late = |row: &LogRow| row.record.kind == LogKind::AsyncResult;
+            let late: HashSet<u64> = rows.iter().filter(|row| is_late(row)).map(|row| row.offset).collect();
+            wanted.moves.retain(|one| !late.contains(&one.0) || found.moves.contains(one));
             let lost = rows.iter().filter(|row| light_bytes(&row.record).is_some());
             wanted.records.extend(lost.map(|row| (row.offset, row.record.id.clone())));
             wanted.records.sort();

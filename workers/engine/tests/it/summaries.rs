@@ -17,6 +17,7 @@ fn settings() -> CompactionSettings {
         max_summary_tokens: 64,
         clip_first: 1,
         clip_last: 1,
+        model_profile_id: None,
     }
 }
 

@@ -3,6 +3,7 @@
 use domain::conversation::kept::{KeptMessage, LogPlace};
 use domain::time::rfc3339;
 use schemas::json::Json;
+use schemas::record::StepStatus;
 use serde_json::Value;
 
 use super::{Cell, Column, Kind, Table};
@@ -56,8 +57,12 @@ pub static MESSAGES: Table<KeptMessage> = Table {
         Column { name: "text", kind: Kind::TextOrNull, cell: |r| Cell::maybe(r.message.text.as_deref()) },
         Column { name: "content", kind: Kind::TextOrNull, cell: |r| json(r.message.content.as_ref()) },
         Column { name: "data", kind: Kind::TextOrNull, cell: |r| json(r.message.data.as_ref()) },
-        // Messages have none of their own; the columns are part of the layout.
-        Column { name: "status", kind: Kind::TextOrNull, cell: |_| Cell::Null },
+        // Of the step that said it, as iteration, tokens and notes are; what a turn says has its step_token alone.
+        Column {
+            name: "status",
+            kind: Kind::TextOrNull,
+            cell: |r| Cell::maybe(r.message.status.map(StepStatus::as_str)),
+        },
         Column { name: "event_type", kind: Kind::Text, cell: |r| Cell::text(r.message.event_type.as_str()) },
         Column {
             name: "iteration",
@@ -65,7 +70,11 @@ pub static MESSAGES: Table<KeptMessage> = Table {
             cell: |r| r.message.iteration.map_or(Cell::Null, Cell::count),
         },
         Column { name: "step_token", kind: Kind::TextOrNull, cell: |r| Cell::maybe(r.message.step_token.as_deref()) },
-        Column { name: "next_step_token", kind: Kind::TextOrNull, cell: |_| Cell::Null },
+        Column {
+            name: "next_step_token",
+            kind: Kind::TextOrNull,
+            cell: |r| Cell::maybe(r.message.next_step_token.as_deref()),
+        },
         Column {
             name: "reply_to_message_id",
             kind: Kind::TextOrNull,
@@ -77,7 +86,7 @@ pub static MESSAGES: Table<KeptMessage> = Table {
             cell: |r| Cell::maybe(r.message.provider_message_id.as_deref()),
         },
         Column { name: "metadata", kind: Kind::TextOrNull, cell: |r| json(r.message.metadata.as_ref()) },
-        Column { name: "notes", kind: Kind::TextOrNull, cell: |_| Cell::Null },
+        Column { name: "notes", kind: Kind::TextOrNull, cell: |r| Cell::maybe(r.message.notes.as_deref()) },
         Column { name: "created_at_ms", kind: Kind::Long, cell: |r| Cell::Int(r.at_ms) },
         Column { name: "namespace", kind: Kind::Text, cell: |r| Cell::text(r.place.namespace.as_str()) },
         Column { name: "log_offset", kind: Kind::Long, cell: |r| Cell::count(r.place.offset) },

@@ -128,6 +128,47 @@ async fn results_are_rows_of_their_own() {
     assert_eq!(told, [(1, true, false), (1, false, true), (2, true, false), (2, false, true)]);
 }
 
+/// Of the step that said something its message has all columns; of what nobody's step said they are empty.
+#[tokio::test]
+async fn what_a_step_said_is_there_with_its_step() {
+    let dir = TempDir::new().expect("a directory");
+    let archive = open(&dir, OpenOptions::default()).await;
+    let said = json!({"message_id": "s.iteration.4", "sender_type": "agent", "role": "assistant", "agent_id": "a",
+        "session_id": "s", "text": "done", "data": {"n": 1}, "event_type": "utterance", "iteration": 4,
+        "step_token": "n/4", "next_step_token": "n/5", "status": "ok", "notes": "slow"});
+    let asked = json!({"message_id": "m1", "sender_type": "user", "role": "user", "text": "go",
+        "event_type": "utterance"});
+    let mut batch = KeptRecords::default();
+    for (offset, body) in [(1, asked), (2, said)] {
+        let id = body["message_id"].as_str().expect("an id").to_owned();
+        let record = LogRecord { body: Json::of(&body), ..record(LogKind::Message, &id) };
+        batch.add(&at("c1", offset), &LogRow { offset, record }).expect("a message");
+    }
+    add(&archive, &batch).await;
+    let texts = ["session_id", "data", "step_token", "next_step_token", "status", "notes"];
+    let page = Page {
+        filter: Some(of_log(&at("c1", 0), 2)),
+        columns: &["log_offset", "session_id", "data", "iteration", "step_token", "next_step_token", "status", "notes"],
+        order: Some(ascending("log_offset")),
+        offset: 0,
+        limit: None,
+    };
+    let mut told = Vec::new();
+    fetch(&archive.0.messages, page, |cells| {
+        for row in 0..cells.rows() {
+            let mut cell = Vec::new();
+            for name in texts {
+                cell.push(cells.text(name, row)?.unwrap_or("-").to_owned());
+            }
+            told.push((cells.long("iteration", row)?, cell.join(" ")));
+        }
+        Ok(())
+    })
+    .await
+    .expect("a read");
+    assert_eq!(told, [(None, "- - - - - -".to_owned()), (Some(4), "s {\"n\":1} n/4 n/5 ok slow".to_owned())]);
+}
+
 #[tokio::test]
 async fn bodies_come_back_as_they_were_written() {
     let dir = TempDir::new().expect("a directory");

@@ -26,14 +26,14 @@ use folder::Folder;
 const HEAP_MB: u32 = 256;
 /// All memory of its process: Deno's own, and what lies outside of that heap, as arrays of bytes do.
 const MEMORY_BYTES: u64 = 1 << 30;
-/// Either stream may fill its half of the output alone.
-const PRINTED_BYTES_MAX: usize = CODE_OUTPUT_BYTES_MAX / 2;
 /// The program within its folder.
 const FILE: &str = "program.ts";
 /// What stands before it, and gives it `tools`.
 const PRELUDE: &str = include_str!("code/prelude.js");
 /// Characters of a failure that tell what was called.
 const CALLED_CHARS_MAX: usize = 500;
+/// Bytes that are read at a time.
+const PIECE_BYTES: usize = 8 << 10;
 /// Room in a result for what is neither printed nor called.
 const REST_BYTES: usize = 1 << 10;
 
@@ -182,7 +182,7 @@ async fn outcome(group: &mut Group, bridge: &Bridge<'_>) -> Result<(String, Stri
         return Err(broken("has no standard streams"));
     };
     // The first limit that is passed ends it: a program need not notice that nobody listens.
-    let (stdout, stderr) = tokio::try_join!(bridge.serve(stdin, stdout), take(stderr))?;
+    let (stdout, stderr) = tokio::try_join!(bridge.serve(stdin, stdout), take(stderr, bridge))?;
     let status = group.child.wait().await.map_err(|_| broken("was lost"))?;
     if status.success() {
         return Ok((stdout, stderr));
@@ -192,20 +192,21 @@ async fn outcome(group: &mut Group, bridge: &Bridge<'_>) -> Result<(String, Stri
     Err(ActionFailure::business(ToolErrorCode::ExecutionFailed, format!("the program {how}: {told}")))
 }
 
-/// All that a stream says, within its limit.
-async fn take(stream: impl AsyncRead + Unpin) -> Result<String, ActionFailure> {
-    let mut bytes = Vec::new();
-    let mut bounded = stream.take(PRINTED_BYTES_MAX as u64 + 1);
-    let read = bounded.read_to_end(&mut bytes).await;
-    if bytes.len() > PRINTED_BYTES_MAX {
-        return Err(printed_too_much());
+/// All that a stream says, within the limit of both.
+pub(super) async fn take(mut stream: impl AsyncRead + Unpin, bridge: &Bridge<'_>) -> Result<String, ActionFailure> {
+    let (mut bytes, mut piece) = (Vec::new(), vec![0_u8; PIECE_BYTES]);
+    loop {
+        let read = stream.read(&mut piece).await.map_err(|error| unreadable(&error))?;
+        if read == 0 {
+            return Ok(String::from_utf8_lossy(&bytes).into_owned());
+        }
+        bridge.count_printed(read)?;
+        bytes.extend_from_slice(&piece[..read]);
     }
-    read.map_err(|error| unreadable(&error))?;
-    Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
 fn printed_too_much() -> ActionFailure {
-    let message = format!("the program said more than {PRINTED_BYTES_MAX} bytes; print less");
+    let message = format!("the program said more than {CODE_OUTPUT_BYTES_MAX} bytes; print less");
     ActionFailure::business(ToolErrorCode::ExecutionFailed, message)
 }
 

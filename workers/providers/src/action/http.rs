@@ -219,6 +219,8 @@ async fn answer(response: Response, place: &str, sent: &Sent) -> Result<Value, A
         _ => Class::Invalid,
     };
     let failed = super::failure(CallError::new(class, message).retry_after(asked));
+    // A gateway that got no good answer of its own (RFC 9110, 15.6.3 and 15.6.5) does not know what came of the call.
+    let failed = ActionFailure { reported: !matches!(status.as_u16(), 502 | 504), ..failed };
     Err(match status.as_u16() {
         401 | 403 => code(failed, ToolErrorCode::PermissionDenied),
         404 | 410 => code(failed, ToolErrorCode::NotFound),

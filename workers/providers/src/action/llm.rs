@@ -1,8 +1,7 @@
 //! `llm`: a prompt, rendered and asked; the answer is text, or JSON held to a schema.
 
 use domain::chat::{
-    CallContext, ChatCall, ChatFailure, ChatRequest, Message, ModelProfile, ModelTarget, Parameters, Prices,
-    RequestClass, Role, ToolErrorCode,
+    CallContext, ChatCall, ChatFailure, ChatRequest, Message, ModelTarget, RequestClass, Role, ToolErrorCode,
 };
 use domain::failure::Failure;
 use domain::ports::{ActionCall, ActionFailure, Bill, Definitions, Models, Trouble};
@@ -91,28 +90,7 @@ async fn target(
     };
     let Some(id) = id.or(of_project.as_ref()) else { return Ok(ModelTarget::Default) };
     let profile: definition::ModelProfile = load(definitions, call, DefinitionKind::ModelProfile, id, None).await?;
-    let given = profile.parameters;
-    let parameters = Parameters {
-        max_tokens: Some(u32::try_from(given.max_tokens).unwrap_or(u32::MAX)),
-        temperature: given.temperature,
-        top_p: given.top_p,
-        stop_sequences: given.stop_sequences,
-        extra: profile.execution_config,
-        ..Parameters::default()
-    };
-    // A price of nothing is one that nobody filled in.
-    let price = |given: f64| (given > 0.0).then_some(given);
-    let prices = Prices {
-        cost_per_1k_input_tokens: price(profile.cost_per_1k_input_tokens),
-        cost_per_1k_output_tokens: price(profile.cost_per_1k_output_tokens),
-        ..Prices::default()
-    };
-    Ok(ModelTarget::Profile(Box::new(ModelProfile {
-        provider: profile.provider,
-        model: profile.model_id,
-        parameters,
-        prices,
-    })))
+    Ok(ModelTarget::Profile(Box::new(profile.into())))
 }
 
 async fn question(

@@ -73,7 +73,7 @@ impl Forced {
         }
         let code = serde_json::from_value(word.to_ascii_uppercase().into()).unwrap_or(ToolErrorCode::ExecutionFailed);
         let error = ToolError { code, message, retriable: false };
-        ActionFailure { error, trouble: None, may_have_happened: false, retry_after_ms: None }
+        ActionFailure { error, trouble: None, may_have_happened: false, reported: false, retry_after_ms: None }
     }
 }
 

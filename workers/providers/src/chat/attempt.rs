@@ -27,7 +27,9 @@ impl Prepared {
     /// The request is not one that this provider could take.
     pub fn new(endpoint: &Endpoint, request: &ChatRequest, call_id: &str, stream: bool) -> Result<Self, CallError> {
         let wire = model::request(endpoint, request, stream)?;
-        let body = Bytes::from(wire.body.to_string());
+        let written = serde_json::to_vec(&wire.body);
+        let written = written.map_err(|error| CallError::new(Class::Invalid, error.to_string()).not_sent())?;
+        let body = Bytes::from(written);
         if body.len() > MODEL_REQUEST_BYTES_MAX {
             let message = format!(
                 "the request has {} bytes and a model takes at most {MODEL_REQUEST_BYTES_MAX}; send less history or \

@@ -63,14 +63,7 @@ impl DeltaSink for Listener {
 fn target(vendor: Vendor, server: &FakeServer) -> Target {
     let prices =
         Prices { cost_per_1k_input_tokens: Some(1.0), cost_per_1k_output_tokens: Some(10.0), ..Prices::default() };
-    let endpoint = Endpoint {
-        vendor,
-        model: "m-1".to_owned(),
-        base_url: server.url.clone(),
-        key: Secret::new("sk-hidden"),
-        parameters: Parameters::default(),
-        prices,
-    };
+    let endpoint = Endpoint { prices, ..Endpoint::new(vendor, "m-1", &server.url, Secret::new("sk-hidden")) };
     Target { prices, parameters: Parameters::default(), source: Source::Endpoint(Arc::new(endpoint)) }
 }
 
@@ -233,7 +226,8 @@ async fn infrastructure_is_tried_three_times_and_business_once() {
         (refusal(529, "", error("overloaded_error")), ErrorCategory::Transient, 3, 1_500),
         (refusal(429, "", error("rate_limit_error")), ErrorCategory::RateLimit, 3, 1_500),
         (refusal(429, "retry-after: 7\r\n", error("rate_limit_error")), ErrorCategory::RateLimit, 3, 14_000),
-        (refusal(429, "retry-after: 31\r\n", error("rate_limit_error")), ErrorCategory::RateLimit, 1, 0),
+        (refusal(429, "retry-after: 60\r\n", error("rate_limit_error")), ErrorCategory::RateLimit, 3, 120_000),
+        (refusal(429, "retry-after: 61\r\n", error("rate_limit_error")), ErrorCategory::RateLimit, 1, 0),
         (Say::HangUp, ErrorCategory::Transient, 3, 1_500),
         (Say::Silence, ErrorCategory::Transient, 3, 361_500),
         (refusal(401, "", error("authentication_error")), ErrorCategory::Auth, 1, 0),

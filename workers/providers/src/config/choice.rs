@@ -14,17 +14,58 @@ pub struct Endpoint {
     pub model: String,
     /// Without a slash at the end.
     pub base_url: String,
+    pub(crate) host: Host,
     pub key: Option<Secret>,
     /// What requests leave open; its bound on tokens holds for all.
     pub parameters: Parameters,
     pub prices: Prices,
 }
 
+/// Whose server it is, where that makes a difference.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Host {
+    /// The vendor's own service.
+    Vendor,
+    /// OpenAI's models at Microsoft's.
+    Azure,
+    Other,
+}
+
+/// How the names of Azure's hosts end, after that of the customer's resource.
+const AZURE: [&str; 2] = [".openai.azure.com", ".cognitiveservices.azure.com"];
+
+impl Host {
+    fn of(vendor: Vendor, base_url: &str) -> Self {
+        let host = |text: &str| Url::parse(text).ok()?.host_str().map(str::to_owned);
+        match host(base_url) {
+            Some(name) if host(vendor.base_url()).as_ref() == Some(&name) => Self::Vendor,
+            Some(name) if AZURE.iter().any(|end| name.ends_with(end)) => Self::Azure,
+            _ => Self::Other,
+        }
+    }
+}
+
 impl Endpoint {
+    /// Without parameters and prices.
+    pub fn new(vendor: Vendor, model: &str, base_url: &str, key: Option<Secret>) -> Self {
+        Self {
+            vendor,
+            model: model.to_owned(),
+            base_url: base_url.to_owned(),
+            host: Host::of(vendor, base_url),
+            key,
+            parameters: Parameters::default(),
+            prices: Prices::default(),
+        }
+    }
+
     /// The vendor's own service, not another server that speaks its protocol.
     pub fn is_original(&self) -> bool {
-        let host = |text: &str| Url::parse(text).ok()?.host_str().map(str::to_owned);
-        host(&self.base_url) == host(self.vendor.base_url())
+        self.host == Host::Vendor
+    }
+
+    pub(crate) fn is_azure(&self) -> bool {
+        self.host == Host::Azure
     }
 
     /// For the banner: never with the key.
@@ -114,6 +155,14 @@ impl ProvidersConfig {
         if problems.is_empty() { Ok(Choice { default, profiles, vendors }) } else { Err(problems) }
     }
 
+    /// What answers by default, if it is a server that was set without saying which model it has.
+    pub(crate) fn without_model(&self) -> Option<Endpoint> {
+        if self.model.is_some() || self.profiles.contains_key(DEFAULT_PROFILE) {
+            return None;
+        }
+        self.choose().ok()?.default.filter(|endpoint| endpoint.vendor == Vendor::Openai && !endpoint.is_original())
+    }
+
     fn endpoint_of_profile(&self, name: &str, profile: &Profile) -> Result<Option<Endpoint>, String> {
         if profile.provider == SCRIPTED {
             return Ok(None);
@@ -148,7 +197,8 @@ impl ProvidersConfig {
     fn first_account(&self) -> Result<Option<Endpoint>, String> {
         let ready = |vendor: &Vendor| {
             let account = self.accounts.get(vendor);
-            // Local servers want no key.
+            // Local servers want no key. An address alone makes no other vendor the default: gateways that want
+            // one are often set by address for other programs.
             account.is_some_and(|a| a.key.is_some() || (*vendor == Vendor::Openai && a.base_url.is_some()))
         };
         match Vendor::ALL.into_iter().find(ready) {
@@ -178,17 +228,12 @@ impl ProvidersConfig {
         }
         // A key belongs to the vendor's own place or to the one set along with it.
         let key = own_key.or(account.key);
-        if key.is_none() && (vendor.account() != Vendor::Openai || own_place.is_none()) {
+        let endpoint = Endpoint::new(vendor, model.unwrap_or(vendor.model()), base_url, key);
+        // Other servers may want none.
+        if endpoint.key.is_none() && endpoint.is_original() {
             return Err(format!("set {} to use {}", vendor.key_variable(), vendor.as_str()));
         }
-        Ok(Endpoint {
-            vendor,
-            model: model.unwrap_or(vendor.model()).to_owned(),
-            base_url: base_url.to_owned(),
-            key,
-            parameters: Parameters::default(),
-            prices: Prices::default(),
-        })
+        Ok(endpoint)
     }
 }
 
@@ -234,6 +279,32 @@ mod tests {
         assert_eq!(words(&config(&script, &[])), "scripted");
         let default = [("default", profile("openai", Some("http://h/v1")))];
         assert_eq!(words(&config(&[("ANTHROPIC_API_KEY", "a")], &default)), "openai (m at http://h/v1)");
+    }
+
+    #[test]
+    fn only_a_server_that_is_set_without_a_model_lacks_one() {
+        const LOCAL: (&str, &str) = ("OPENAI_BASE_URL", "http://127.0.0.1:11434/v1");
+        let lacks = |variables: &[(&str, &str)], profiles: &[(&str, Profile)]| {
+            config(variables, profiles).without_model().map(|endpoint| endpoint.base_url)
+        };
+        let found = Some(LOCAL.1.to_owned());
+        assert_eq!(lacks(&[LOCAL], &[("x", profile("openai", Some("http://h/v1")))]), found);
+        assert_eq!(lacks(&[LOCAL, ("OPENAI_API_KEY", "o"), ("GEMINI_API_KEY", "g")], &[]), found);
+        assert_eq!(lacks(&[LOCAL], &[("default", profile("openai", Some("http://h/v1")))]), None);
+        let of_vendor = ("OPENAI_BASE_URL", "https://api.openai.com/v1/");
+        for others in [
+            vec![],
+            vec![("OPENAI_API_KEY", "o")],
+            vec![of_vendor],
+            vec![LOCAL, ("ANTHROPIC_API_KEY", "a")],
+            vec![LOCAL, ("STEPFLEET_MODEL", "openai/llama")],
+            vec![LOCAL, ("STEPFLEET_MODEL", "scripted")],
+            vec![LOCAL, ("STEPFLEET_SCRIPT", "s.json")],
+            vec![("GEMINI_API_KEY", "g"), ("GEMINI_BASE_URL", "http://h")],
+            vec![("OPENAI_BASE_URL", "ftp://h")],
+        ] {
+            assert_eq!(lacks(&others, &[]), None, "{others:?}");
+        }
     }
 
     #[test]
@@ -292,6 +363,43 @@ mod tests {
         assert!(choice.vendors[&Vendor::Openai].is_ok());
         let refused = choice.vendors[&Vendor::Gemini].as_ref().expect_err("no key");
         assert_eq!(refused, "set GEMINI_API_KEY to use gemini");
+    }
+
+    #[test]
+    fn only_the_vendors_own_service_must_have_a_key() {
+        for (vendor, variable) in
+            [("anthropic", "ANTHROPIC"), ("gemini", "GEMINI"), ("openai", "OPENAI"), ("openai_responses", "OPENAI")]
+        {
+            let address = format!("{variable}_BASE_URL");
+            let model = format!("{vendor}/m");
+            let at = |url: &str| config(&[(address.as_str(), url), ("STEPFLEET_MODEL", model.as_str())], &[]).choose();
+            let local = at("http://127.0.0.1:8080/v1").expect("valid").default.expect("an endpoint");
+            assert_eq!((local.vendor.as_str(), local.key), (vendor, None));
+            let own = Vendor::parse(vendor).expect("known").base_url();
+            let problems = at(own).expect_err("no key");
+            assert_eq!(problems, [format!("STEPFLEET_MODEL: set {variable}_API_KEY to use {vendor}")]);
+            let profile = [("p", profile(vendor, Some("http://h/v1")))];
+            let choice = config(&[], &profile).choose().expect("valid");
+            assert!(choice.profiles["p"].as_ref().is_some_and(|endpoint| endpoint.key.is_none()), "{vendor}");
+        }
+        let alone = config(&[("ANTHROPIC_BASE_URL", "http://h"), ("GEMINI_BASE_URL", "http://h")], &[]);
+        assert_eq!(words(&alone), "scripted");
+    }
+
+    #[test]
+    fn hosts_are_told_apart_by_their_names() {
+        for (base_url, host) in [
+            ("https://api.openai.com/v1", Host::Vendor),
+            ("https://API.openai.com", Host::Vendor),
+            ("https://mine.openai.azure.com/openai/v1", Host::Azure),
+            ("https://mine.cognitiveservices.azure.com/openai/v1", Host::Azure),
+            ("https://openai.azure.com.example.org/v1", Host::Other),
+            ("https://api.openai.com.example.org/v1", Host::Other),
+            ("http://127.0.0.1:11434/v1", Host::Other),
+            ("nonsense", Host::Other),
+        ] {
+            assert_eq!(Endpoint::new(Vendor::Openai, "m", base_url, None).host, host, "{base_url}");
+        }
     }
 
     #[test]

@@ -7,21 +7,13 @@ mod replies;
 mod requests;
 mod samples;
 
-use domain::chat::{Parameters, Prices};
 use serde_json::json;
 
 use super::*;
 use crate::config::Secret;
 
 fn endpoint(vendor: Vendor, base_url: &str) -> Endpoint {
-    Endpoint {
-        vendor,
-        model: "m-1".to_owned(),
-        base_url: base_url.to_owned(),
-        key: Secret::new("sk-hidden"),
-        parameters: Parameters::default(),
-        prices: Prices::default(),
-    }
+    Endpoint::new(vendor, "m-1", base_url, Secret::new("sk-hidden"))
 }
 
 fn reading() -> Reading<'static> {

@@ -384,9 +384,15 @@ async fn the_built_in_script_carries_the_presets() {
 async fn the_built_in_script_says_in_a_conversation_what_it_is_and_how_to_connect_a_model() {
     let script = Arc::new(Scripted::built_in(None).expect("the built-in script"));
     let said = say(&script, "What can\n  you do?").await;
-    for part in
-        ["scripted", "“What can you do?”", "ANTHROPIC_API_KEY", "OPENAI_API_KEY", "GEMINI_API_KEY", "OPENAI_BASE_URL"]
-    {
+    for part in [
+        "scripted",
+        "“What can you do?”",
+        "environment of the workers",
+        "ANTHROPIC_API_KEY",
+        "OPENAI_API_KEY",
+        "GEMINI_API_KEY",
+        "OPENAI_BASE_URL",
+    ] {
         assert!(said.contains(part), "{part}: {said}");
     }
     assert!(!said.contains("next_step"), "{said}");

@@ -4,7 +4,7 @@ use domain::failure::Failure;
 use domain::memory::Embedding;
 use domain::memory::kept::{Candidate, KeptMemory};
 use domain::memory::vector::from_bytes;
-use domain::ports::{Revision, TailRow};
+use domain::ports::{ModelOf, Revision, TailRow};
 use schemas::memory::{MemoryOwner, MemoryTier};
 
 use super::whole_memory;
@@ -54,6 +54,18 @@ fn decoded(at: &Revision, row: &impl Columns) -> Result<KeptMemory, Failure> {
 pub(crate) fn revision(row: &impl Columns) -> Result<Revision, Failure> {
     let owner = MemoryOwner { namespace: id(row, "namespace")?, agent_id: id(row, "agent_id")? };
     Ok(Revision { owner, id: id(row, "id")?, revision: count(row, "revision")? })
+}
+
+/// The column `model` is empty where there is no vector.
+pub(crate) fn model_of(row: &impl Columns) -> Result<ModelOf, Failure> {
+    let owner = MemoryOwner { namespace: id(row, "namespace")?, agent_id: id(row, "agent_id")? };
+    let model = row.text("model")?;
+    Ok(ModelOf { model: (!model.is_empty()).then(|| model.to_owned()), owner })
+}
+
+/// Whether it is the model that is to be passed over.
+pub(crate) fn is_of_model(row: Option<&impl Columns>, model: &str) -> Result<bool, Failure> {
+    row.map_or(Ok(false), |row| Ok(row.text("model")? == model))
 }
 
 fn embedding(row: &impl Columns) -> Result<Option<Embedding>, Failure> {

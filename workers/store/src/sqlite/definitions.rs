@@ -24,12 +24,12 @@ macro_rules! row {
 
 /// One statement for one key: a list of keys would be walked in the same way.
 const HEAD: &str = "
-    SELECT d.kind, d.id, d.version, d.library_id, v.content_hash FROM definitions AS d
+    SELECT d.kind, d.id, d.name, d.version, d.library_id, v.content_hash FROM definitions AS d
     CROSS JOIN definition_versions AS v
         ON v.namespace = d.namespace AND v.kind = d.kind AND v.id = d.id AND v.version = d.version
     WHERE d.namespace = ?1 AND d.kind = ?2 AND d.id = ?3";
 const KNOWN: &str = "
-    SELECT d.kind, d.id, d.version, d.library_id, v.content_hash FROM json_each(?2) AS j
+    SELECT d.kind, d.id, d.name, d.version, d.library_id, v.content_hash FROM json_each(?2) AS j
     CROSS JOIN definitions AS d
         ON d.namespace = ?1 AND d.kind = j.value->>0 AND d.id = j.value->>1
     CROSS JOIN definition_versions AS v

@@ -53,6 +53,7 @@ pub(crate) const MIGRATIONS: Migrations = Migrations(&[
     (11, "agent_deadlines", include_str!("../../../../migrations/sqlite/0011_agent_deadlines.sql")),
     (12, "light_records", include_str!("../../../../migrations/sqlite/0012_light_records.sql")),
     (13, "active_turns", include_str!("../../../../migrations/sqlite/0013_active_turns.sql")),
+    (14, "memory_models", include_str!("../../../../migrations/sqlite/0014_memory_models.sql")),
 ]);
 
 const SELECT_VERSION: &str = "SELECT sqlite_version()";

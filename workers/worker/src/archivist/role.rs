@@ -10,6 +10,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::condition::Condition;
+use super::reembedder::Reembedder;
 use super::vigil::Vigil;
 use super::{ArchivistConfig, ArchivistDeps, Loop};
 
@@ -29,6 +30,7 @@ pub async fn serve(deps: ArchivistDeps, config: ArchivistConfig, stop: Cancellat
         tracing::info!(epoch = epoch.0, "this worker is the archivist now");
         let work = Loop::new(keeper.deps.clone(), keeper.config.clone());
         let vigil = Vigil::new(keeper.deps.archive.clone(), work.turns());
+        let reembedder = Reembedder::new(&keeper.deps, &keeper.config);
         tokio::select! {
             // A process that was stopped first looks whether it still holds the role.
             biased;
@@ -37,6 +39,7 @@ pub async fn serve(deps: ArchivistDeps, config: ArchivistConfig, stop: Cancellat
             }
             () = work.run(stop.clone()) => break,
             never = vigil.keep() => match never {},
+            never = reembedder.keep() => match never {},
         }
     }
     keeper.release().await;

@@ -1,6 +1,7 @@
 //! The archivist against faithful fakes, on paused time.
 
 mod memories;
+mod reembedder;
 mod transcripts;
 
 use domain::ports::{ArchiveBatch, EventRow, StepQuery, Watermarks};
@@ -9,7 +10,7 @@ use schemas::id::{SessionKey, WorkerId};
 use schemas::record::{Snapshot, StoredStep};
 use testkit::contract::Ports;
 use testkit::contract::build::{agent_id, input, worker};
-use testkit::fake::{MemArchive, MemStore, SimClock};
+use testkit::fake::{MemArchive, MemStore, SimClock, WordEmbedder};
 use testkit::unreliable::{Faults, Port, Unreliable};
 
 use super::*;
@@ -18,6 +19,7 @@ struct World {
     store: MemStore,
     ports: Ports,
     archive: MemArchive,
+    embedder: Arc<WordEmbedder>,
     clock: SimClock,
     owner: WorkerId,
 }
@@ -27,7 +29,8 @@ impl World {
         let clock = SimClock::new();
         let store = MemStore::new(4, Arc::new(clock.clone()));
         let ports = Ports::of(store.clone());
-        Self { store, ports, archive: MemArchive::default(), clock, owner: worker("w1") }
+        let embedder = Arc::new(WordEmbedder::new("words"));
+        Self { store, ports, archive: MemArchive::default(), embedder, clock, owner: worker("w1") }
     }
 
     fn deps(&self) -> ArchivistDeps {
@@ -42,6 +45,7 @@ impl World {
             archive,
             tail: self.ports.tail.clone(),
             memories: Arc::new(self.archive.clone()),
+            embedder: self.embedder.clone(),
             transcripts: self.ports.transcripts.clone(),
             records: Arc::new(self.archive.clone()),
             ledger: self.ports.ledger.clone(),

@@ -1,10 +1,12 @@
 //! Gathers what a turn's context is made of. The built-in strategy: what the agent is, what was said
 //! and done in the recent turns, and what goes on beside.
 
+use std::sync::Arc;
+
 use domain::converse::{Assembly, Gathered, Settings, TurnSnapshot};
 use domain::effect::{Outcome, PendingView, TalkCall};
-use domain::ports::TurnQuery;
-use schemas::conversation::{Message, Turn, TurnStatus};
+use domain::ports::{ConversationKey, TurnQuery};
+use schemas::conversation::{LogRow, Message, Turn, TurnStatus};
 use schemas::id::{MessageId, Namespace};
 use schemas::json::Json;
 use schemas::problem::Code;
@@ -42,7 +44,18 @@ pub(super) struct Start {
     /// The message that started the turn.
     pub input: Message,
     pub recalled: Recalled,
+    /// What goes on beside and came before, where it is known how far back the agent looks.
+    pub lately: Option<Arc<Lately>>,
     pub pending: Vec<PendingView>,
+}
+
+/// What goes on beside a turn, and what came before it.
+pub(super) struct Lately {
+    /// Turns that it goes back.
+    recent: usize,
+    turns: Vec<Turn>,
+    active: Vec<Turn>,
+    history: Vec<LogRow>,
 }
 
 /// Who the agent is decides who makes its context.
@@ -59,28 +72,29 @@ pub(super) async fn assemble(
 
 async fn assembled(turn: TurnPlace<'_>, settings: &Json, pending: &[PendingView]) -> Result<Assembly, Outcome> {
     let asked: Asked = settings.to().map_err(|error| failed(Code::Internal, error.to_string()))?;
-    // What is remembered hangs on the input alone, so nobody waits for one before the other.
-    let (resolved, (input, recalled)) = tokio::try_join!(
+    // What is remembered hangs on the input alone, and an agent looks as far back as it did last: nobody waits for
+    // who the agent is before that is read.
+    let (resolved, (input, recalled, lately)) = tokio::try_join!(
         persona::resolve(turn.deps, turn.namespace, &turn.talk.agent, &asked.settings),
-        remembered(turn, &asked.input_message_id),
+        remembered(turn, &asked),
     )?;
     let workflow = resolved.persona.context_assembly_workflow_id.clone();
     let hooks = hooks::of(workflow.as_ref(), "context_assembly_workflow_id")?;
     let Asked { notes, summary, .. } = asked;
-    let start = Start { resolved, notes, summary, input, recalled, pending: pending.to_vec() };
+    let start = Start { resolved, notes, summary, input, recalled, lately, pending: pending.to_vec() };
     attempts::assemble(hooks, turn, start).await
 }
 
 /// All that the built-in strategy makes a context of.
 pub(super) async fn gather(turn: TurnPlace<'_>, start: Start) -> Result<Gathered, Outcome> {
-    let TurnPlace { deps, namespace, talk } = turn;
-    let Start { resolved, notes, summary, input, recalled: Recalled { blocks, found }, pending } = start;
+    let talk = turn.talk;
+    let Start { resolved, notes, summary, input, recalled: Recalled { blocks, found }, lately, pending } = start;
     let recent_limit = usize::try_from(resolved.persona.recent_turns_limit).unwrap_or(usize::MAX);
-    let (turns, active, history) = tokio::try_join!(
-        turns(deps, namespace, talk, None, recent_limit.saturating_add(1)),
-        turns_in_work(deps, namespace, talk),
-        history(deps, namespace, talk, recent_limit, summary.as_deref()),
-    )?;
+    let lately = match lately.filter(|lately| lately.recent == recent_limit) {
+        Some(lately) => lately,
+        None => Arc::new(look_back(turn, recent_limit, summary.as_deref()).await?),
+    };
+    let Lately { turns, active, history, .. } = &*lately;
     Ok(Gathered {
         turn: talk.turn.clone(),
         agent: talk.agent.clone(),
@@ -90,12 +104,13 @@ pub(super) async fn gather(turn: TurnPlace<'_>, start: Start) -> Result<Gathered
         target: resolved.target,
         parameters: resolved.parameters,
         model_max_tokens: resolved.model_max_tokens,
+        summariser: resolved.summariser,
         tools: resolved.tools,
-        history,
+        history: history.clone(),
         input,
         in_work: active.iter().map(|turn| turn.input_message_id.clone()).collect(),
-        active: active.into_iter().map(|turn| turn.turn_id).collect(),
-        recent: recent(&turns, talk, recent_limit),
+        active: active.iter().map(|turn| turn.turn_id.clone()).collect(),
+        recent: recent(turns, talk, recent_limit),
         blocks,
         found,
         pending: pending.into_iter().filter(|one| one.turn_id != talk.turn).collect(),
@@ -141,18 +156,55 @@ async fn turns_in_work(deps: &TalkDeps, namespace: &Namespace, talk: &TalkCall) 
     Ok(active)
 }
 
-/// The message that started the turn, and what is remembered of its kind.
-async fn remembered(turn: TurnPlace<'_>, id: &MessageId) -> Result<(Message, Recalled), Outcome> {
+async fn look_back(turn: TurnPlace<'_>, recent: usize, summary: Option<&str>) -> Result<Lately, Outcome> {
     let TurnPlace { deps, namespace, talk } = turn;
-    let input = input(deps, namespace, talk, id).await?;
-    let recalled = memory::recalled(deps, namespace, talk, &input).await?;
-    Ok((input, recalled))
+    let history = history(deps, namespace, talk, recent, summary);
+    let ((turns, active), history) = tokio::try_join!(others(turn, recent), history)?;
+    Ok(Lately { recent, turns, active, history })
+}
+
+/// Turns of the conversation, newest first, and those of the agent that are not over.
+async fn others(turn: TurnPlace<'_>, recent: usize) -> Result<(Vec<Turn>, Vec<Turn>), Outcome> {
+    let TurnPlace { deps, namespace, talk } = turn;
+    let newest = turns(deps, namespace, talk, None, recent.saturating_add(1));
+    tokio::try_join!(newest, turns_in_work(deps, namespace, talk))
+}
+
+type Remembered = (Message, Recalled, Option<Arc<Lately>>);
+
+/// The message that started the turn, what is remembered of its kind, and what came before it, as far back as
+/// the last turn here has looked.
+async fn remembered(turn: TurnPlace<'_>, asked: &Asked) -> Result<Remembered, Outcome> {
+    let TurnPlace { deps, namespace, talk } = turn;
+    let id = &asked.input_message_id;
+    let key = ConversationKey { namespace: namespace.clone(), conversation_id: talk.conversation.clone() };
+    let Some(recent) = deps.ends.recent(&key) else {
+        let input = input(deps, namespace, talk, id).await?;
+        let recalled = memory::recalled(deps, namespace, talk, &input).await?;
+        return Ok((input, recalled, None));
+    };
+    let said = async {
+        let history = history(deps, namespace, talk, recent, asked.summary.as_deref()).await?;
+        let input = match history.iter().rev().find(|row| row.record.id == id.as_str()) {
+            Some(row) => message_of(row, id)?,
+            None => input(deps, namespace, talk, id).await?,
+        };
+        let recalled = memory::recalled(deps, namespace, talk, &input).await?;
+        Ok((history, input, recalled))
+    };
+    let ((history, input, recalled), (turns, active)) = tokio::try_join!(said, others(turn, recent))?;
+    Ok((input, recalled, Some(Arc::new(Lately { recent, turns, active, history }))))
 }
 
 /// The message that started the turn, however old it is: much may be said while a turn is queued.
 async fn input(deps: &TalkDeps, namespace: &Namespace, talk: &TalkCall, id: &MessageId) -> Result<Message, Outcome> {
     // Not by its turn: a message that starts several names none of them.
     let row = stored(|| deps.conversations.record(namespace, &talk.conversation, id.as_str())).await?;
-    row.and_then(|row| row.record.body.to::<Message>().ok())
-        .ok_or_else(|| failed(Code::Internal, format!("the message {id} that started the turn is not found")))
+    let missing = || failed(Code::Internal, format!("the message {id} that started the turn is not found"));
+    message_of(&row.ok_or_else(missing)?, id)
+}
+
+fn message_of(row: &LogRow, id: &MessageId) -> Result<Message, Outcome> {
+    let damaged = |error| failed(Code::Internal, format!("the message {id} that started the turn is damaged: {error}"));
+    row.record.body.to::<Message>().map_err(damaged)
 }

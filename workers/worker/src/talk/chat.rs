@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use domain::chat::{CallContext, ChatCall, RequestClass};
+use domain::chat::{CallContext, ChatCall, ModelTarget, RequestClass};
 use domain::context::estimate_request;
-use domain::converse::{self, Assembly, Checks, Next, Reply, Seat, Shown, Summary, message_id};
+use domain::converse::{self, Assembly, Checks, Found, Next, Reply, Seat, Shown, Summary, message_id};
 use domain::effect::{AtHand, Outcome, TalkCall};
 use domain::ports::{ConversationKey, LogQuery};
 use domain::spending::Spent;
@@ -72,9 +72,9 @@ async fn reply(
     let tokens = estimate_request(&request);
     let is_long = asked.may_compact && is_over_context(&assembly, &shown, tokens, talk);
     // A request that is made shorter first is not the next one.
-    let next = if is_long { Next::default() } else { next(deps, &assembly, tokens) };
-    let spent = spent.as_ref().map(|(budget, spent)| (*budget, spent));
-    reply.over = asked.checks.over(deps.clock.now_ms(), next, spent);
+    let next = if is_long { Next::default() } else { next(deps, &assembly.target, tokens) };
+    let held = spent.as_ref().map(|(budget, spent)| (*budget, spent));
+    reply.over = asked.checks.over(deps.clock.now_ms(), next, held);
     reply.over_budget = is_long.then_some(tokens);
     if reply.over.is_some() || is_long {
         return Ok(reply);
@@ -104,6 +104,9 @@ async fn reply(
         () = cut.notified() => (reply.cut, reply.record) = (Some(sink.said()), sink.used()),
     }
     reply.messages = call.request.messages;
+    // What was spent by then is not read anew: what was paid for is not held up.
+    let namespace = spent.map(|(budget, spent)| (budget.clone(), spent));
+    reply.found = Found { at_ms: deps.clock.now_ms(), namespace };
     Ok(reply)
 }
 
@@ -133,13 +136,16 @@ async fn seats(
 }
 
 /// What the namespace may use, and has used; `None` if it has no bound.
-async fn spent<'d>(deps: &'d TalkDeps, namespace: &Namespace) -> Result<Option<(&'d NamespaceBudget, Spent)>, Outcome> {
+pub(super) async fn spent<'d>(
+    deps: &'d TalkDeps,
+    namespace: &Namespace,
+) -> Result<Option<(&'d NamespaceBudget, Spent)>, Outcome> {
     let Some(budget) = deps.budgets.get(namespace) else { return Ok(None) };
     Ok(Some((budget, stored(|| deps.conversations.spent(namespace)).await?)))
 }
 
-fn next(deps: &TalkDeps, assembly: &Assembly, tokens: u64) -> Next {
-    Next { tokens, cost: deps.models.cost_of_input(&assembly.target, tokens) }
+pub(super) fn next(deps: &TalkDeps, target: &ModelTarget, tokens: u64) -> Next {
+    Next { tokens, cost: deps.models.cost_of_input(target, tokens) }
 }
 
 fn addressed(assembly: &Assembly, talk: &TalkCall, session: &SessionId) -> CallContext {

@@ -3,20 +3,23 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use domain::chat::{CallContext, ChatCall, ChatDelta, Message, ProviderCallRecord, RequestClass};
+use domain::chat::{
+    CallContext, ChatCall, ChatDelta, ChatFailure, ChatReply, ErrorCategory, Finish, Message, ProviderCallRecord,
+    RequestClass,
+};
 use domain::compact::{Job, Piece};
 use domain::context::estimate_request;
-use domain::converse::{Assembly, Compacted, Shown, Summarised, Summary};
+use domain::converse::{Assembly, Checks, Compacted, Over, Shown, Summarised, Summary};
 use domain::effect::{Outcome, TalkCall};
 use domain::memory::{MemoryKey, NewMemory};
 use domain::ports::DeltaSink;
 use domain::recall;
-use schemas::id::{MemoryId, Namespace};
+use schemas::id::{MemoryId, Namespace, SessionId};
 use schemas::memory::{MemoryChange, MemoryOwner};
 use schemas::problem::Code;
 use tokio::sync::Notify;
 
-use super::chat::{context, newest_summary};
+use super::chat::{context, newest_summary, next, spent};
 use super::{TalkDeps, failed, stored};
 
 /// Ids that are tried for a batch of which somebody has deleted an earlier copy.
@@ -33,6 +36,10 @@ pub(super) struct Asked<'a> {
     /// By a tool call: as much as there is.
     pub by_tool: bool,
     pub without_model: bool,
+    /// What must hold for the model to be asked.
+    pub checks: &'a Checks,
+    /// Whose summary it becomes.
+    pub session: &'a SessionId,
 }
 
 pub(super) async fn compact(
@@ -63,6 +70,8 @@ async fn piece(
     let place = (&talk.conversation, &talk.turn);
     let Some(limits) = &assembly.limits.context else { return Ok(compacted) };
     let Some(due) = shown.due(place, limits, asked.by_tool) else { return Ok(compacted) };
+    let here = stored(|| deps.conversations.participants(namespace, &talk.conversation)).await?;
+    let due = due.of_session((&talk.agent, asked.session), &here);
     // Without the summary that stands behind it: that is told as what there is.
     let persona = request.messages.first().map(Message::plain_text).unwrap_or_default();
     let job = due.job(&talk.conversation, limits, &persona);
@@ -71,8 +80,14 @@ async fn piece(
         job.extract(piece)
     } else {
         let call = summary_call(talk, &assembly, (&job, piece), asked.number);
-        let Some(text) = summarise(deps, &call, cut, &mut compacted).await else { return Ok(compacted) };
-        text
+        compacted.over = over(deps, namespace, asked.checks, &call).await?;
+        if compacted.over.is_some() {
+            job.extract(piece)
+        } else {
+            let most = job.answer_tokens_max();
+            let Some(text) = summarise(deps, call, most, cut, &mut compacted).await else { return Ok(compacted) };
+            text
+        }
     };
     match job.close(piece, &summary) {
         Err(blank) => compacted.failure = Some(blank.to_string()),
@@ -86,8 +101,64 @@ async fn piece(
     Ok(compacted)
 }
 
-/// Asks the agent's model. `None`: there is no summary, and `compacted` says why.
-async fn summarise(deps: &TalkDeps, call: &ChatCall, cut: &Notify, compacted: &mut Compacted) -> Option<String> {
+/// Looked at before each piece, as before a reply. Nobody is asked, though: a piece can do without a model.
+async fn over(
+    deps: &TalkDeps,
+    namespace: &Namespace,
+    checks: &Checks,
+    call: &ChatCall,
+) -> Result<Option<Over>, Outcome> {
+    let spent = spent(deps, namespace).await?;
+    let held = spent.as_ref().map(|(budget, spent)| (*budget, spent));
+    let next = next(deps, &call.target, estimate_request(&call.request));
+    Ok(checks.over(deps.clock.now_ms(), next, held))
+}
+
+/// Asks the agent's model, or the one that its persona has for summaries. `None`: there is no summary, and `compacted`
+/// says why. A model that takes no temperature is asked once more without one, and one whose thoughts took all the room
+/// that its text should have had, with four times as much, up to `most` tokens.
+async fn summarise(
+    deps: &TalkDeps,
+    mut call: ChatCall,
+    most: u32,
+    cut: &Notify,
+    compacted: &mut Compacted,
+) -> Option<String> {
+    let mut result = ask(deps, &call, cut, compacted).await?;
+    if result.as_ref().is_err_and(|failure| refuses_sampling(failure, compacted.record.as_ref())) {
+        (call.request.parameters.temperature, call.request.parameters.top_p) = (None, None);
+        result = ask(deps, &call, cut, compacted).await?;
+    }
+    let bound = call.request.parameters.max_tokens;
+    let wider = bound.map(|bound| bound.saturating_mul(4).min(most)).filter(|wider| Some(*wider) > bound);
+    let is_all_thoughts = |reply: &ChatReply| reply.finish == Finish::Length && reply.text().trim().is_empty();
+    if wider.is_some() && result.as_ref().is_ok_and(is_all_thoughts) {
+        call.request.parameters.max_tokens = wider;
+        result = ask(deps, &call, cut, compacted).await?;
+    }
+    match result {
+        Ok(reply) => Some(reply.text()),
+        Err(failure) => {
+            compacted.failure = Some(failure.message);
+            None
+        }
+    }
+}
+
+/// Whether a model takes the request but for how it is to choose its words: those that think know no temperature.
+fn refuses_sampling(failure: &ChatFailure, record: Option<&ProviderCallRecord>) -> bool {
+    let status = record.and_then(|record| record.outcome.as_ref()?.status);
+    let is_named = ["temperature", "top_p"].iter().any(|name| failure.message.contains(name));
+    failure.category == ErrorCategory::Validation && status == Some(400) && is_named
+}
+
+/// Makes one call, and counts it. `None`: it was cut short.
+async fn ask(
+    deps: &TalkDeps,
+    call: &ChatCall,
+    cut: &Notify,
+    compacted: &mut Compacted,
+) -> Option<Result<ChatReply, ChatFailure>> {
     let unheard = Unheard::default();
     let outcome = tokio::select! {
         biased;
@@ -97,17 +168,24 @@ async fn summarise(deps: &TalkDeps, call: &ChatCall, cut: &Notify, compacted: &m
     };
     // If it was cut, the call is dropped by now.
     let Some(outcome) = outcome else {
-        (compacted.cut, compacted.record) = (true, unheard.used());
+        compacted.cut = true;
+        count(compacted, unheard.used());
         return None;
     };
-    compacted.record = Some(outcome.record);
-    match outcome.result {
-        Ok(reply) => Some(reply.text()),
-        Err(failure) => {
-            compacted.failure = Some(failure.message);
-            None
+    count(compacted, Some(outcome.record));
+    Some(outcome.result)
+}
+
+/// A piece has one record, that of its last call; what calls before it used is added.
+fn count(compacted: &mut Compacted, record: Option<ProviderCallRecord>) {
+    let before = compacted.record.take();
+    compacted.record = match (record, before) {
+        (Some(mut record), Some(before)) => {
+            record.add(&before);
+            Some(record)
         }
-    }
+        (record, before) => record.or(before),
+    };
 }
 
 /// Who asks for a summary streams it to nobody, and is told what it has used if it is cut short.
@@ -143,8 +221,8 @@ fn summary_call(talk: &TalkCall, assembly: &Assembly, (job, piece): (&Job<'_>, P
         request_class: Some(RequestClass::Background),
         ..CallContext::default()
     };
-    let request = job.request(piece);
-    ChatCall { id: format!("{}.compact.{number}", talk.turn), target: assembly.target.clone(), request, context }
+    let (request, target) = (job.request(piece), assembly.summariser.as_ref().unwrap_or(&assembly.target).clone());
+    ChatCall { id: format!("{}.compact.{number}", talk.turn), target, request, context }
 }
 
 /// Durable when it returns.

@@ -50,6 +50,12 @@ impl End {
 }
 
 impl Ends {
+    /// How many messages of users the end of this log goes back, if there is one.
+    pub(super) fn recent(&self, key: &ConversationKey) -> Option<usize> {
+        let shelf = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        shelf.ends.get(key).map(|(_, end)| end.recent)
+    }
+
     /// Lends out the end of a log that goes back so far. Whoever needs it meanwhile reads it.
     pub(super) fn take(&self, key: &ConversationKey, recent: usize) -> Option<End> {
         let mut shelf = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -111,6 +117,7 @@ mod tests {
     fn an_end_is_lent_to_one_who_goes_back_as_far() {
         let ends = Ends::default();
         ends.put(key(1), end(10));
+        assert_eq!((ends.recent(&key(1)), ends.recent(&key(2))), (Some(20), None));
         assert_eq!(ends.take(&key(2), 20).map(|end| end.upto()), None);
         assert_eq!(ends.take(&key(1), 20).map(|end| end.upto()), Some(7));
         assert!(ends.take(&key(1), 20).is_none(), "it is lent out");

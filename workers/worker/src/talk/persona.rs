@@ -1,7 +1,7 @@
 //! Who an agent is: its persona, its model and its tools, as they are defined now.
 
-use domain::chat::{ModelProfile, ModelTarget, Parameters, Prices};
-use domain::converse::Settings;
+use domain::chat::{ModelTarget, Parameters};
+use domain::converse::{Settings, Summariser};
 use domain::effect::Outcome;
 use domain::ports::{DefinitionKey, DefinitionRow};
 use domain::tool::{self, ResolvedTool, Target};
@@ -23,6 +23,8 @@ pub(super) struct Resolved {
     pub target: ModelTarget,
     pub parameters: Parameters,
     pub model_max_tokens: u64,
+    /// The model that makes summaries, if it is another one.
+    pub summariser: Option<Summariser>,
     pub tools: Vec<ResolvedTool>,
 }
 
@@ -54,13 +56,13 @@ pub(super) async fn resolve(
     let more = settings.tool_ids.iter().flatten().filter_map(|id| DefinitionId::parse(id).ok());
     let ids: Vec<DefinitionId> = persona.tool_ids.iter().cloned().chain(more).collect();
     // Side by side: each is some reads one after the other, and the turn waits for all of them.
-    let ((target, parameters, model_max_tokens), mut tools) =
-        tokio::try_join!(find.model(wanted.as_deref()), find.tools(&ids))?;
+    let ((target, parameters, model_max_tokens), summariser, mut tools) =
+        tokio::try_join!(find.model(wanted.as_deref()), find.summariser(&persona), find.tools(&ids))?;
     // What is built in gives way to a tool of the same name.
     let named = |name: &str| tools.iter().any(|tool: &ResolvedTool| tool.tool.name == name);
     let built_in: Vec<ResolvedTool> = tool::builtins().into_iter().filter(|tool| !named(&tool.tool.name)).collect();
     tools.extend(built_in);
-    Ok(Resolved { name, project_ids, persona, target, parameters, model_max_tokens, tools })
+    Ok(Resolved { name, project_ids, persona, target, parameters, model_max_tokens, summariser, tools })
 }
 
 /// The persona of an agent; `None` if the agent is not defined.
@@ -124,7 +126,15 @@ impl Find<'_> {
             return Ok((ModelTarget::Named(wanted.to_owned()), Parameters::default(), WINDOW_TOKENS));
         };
         let window = profile.model_max_tokens;
-        Ok((ModelTarget::Profile(Box::new(model_of(profile))), Parameters::default(), window))
+        Ok((ModelTarget::Profile(Box::new(profile.into())), Parameters::default(), window))
+    }
+
+    /// Whom the persona has make summaries.
+    async fn summariser(&self, persona: &PersonaBody) -> Result<Option<Summariser>, Outcome> {
+        let settings = persona.compaction.as_ref().filter(|settings| settings.enabled);
+        let Some(wanted) = settings.and_then(|settings| settings.model_profile_id.as_ref()) else { return Ok(None) };
+        let (target, _, window) = self.model(Some(wanted.as_str())).await?;
+        Ok(Some(Summariser { target, window }))
     }
 
     /// In the order of `ids`.
@@ -193,25 +203,4 @@ impl Find<'_> {
 fn read<T: DeserializeOwned>(row: &DefinitionRow) -> Result<T, Outcome> {
     let parsed = row.content.to::<T>();
     parsed.map_err(|error| failed(Code::DefinitionInvalid, format!("definition {} cannot be read: {error}", row.id)))
-}
-
-fn model_of(profile: definition::ModelProfile) -> ModelProfile {
-    let parameters = profile.parameters;
-    ModelProfile {
-        provider: profile.provider,
-        model: profile.model_id,
-        parameters: Parameters {
-            max_tokens: Some(u32::try_from(parameters.max_tokens).unwrap_or(u32::MAX)),
-            temperature: parameters.temperature,
-            top_p: parameters.top_p,
-            stop_sequences: parameters.stop_sequences,
-            extra: profile.execution_config,
-            ..Parameters::default()
-        },
-        prices: Prices {
-            cost_per_1k_input_tokens: Some(profile.cost_per_1k_input_tokens),
-            cost_per_1k_output_tokens: Some(profile.cost_per_1k_output_tokens),
-            ..Prices::default()
-        },
-    }
 }

@@ -1,6 +1,8 @@
 //! Calls of a conversation against faithful fakes.
 
 mod cuts;
+mod models;
+mod summaries;
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -93,6 +95,7 @@ pub(super) fn assembly() -> Assembly {
     Assembly {
         agent_name: "Ada".to_owned(),
         target: ModelTarget::Default,
+        summariser: None,
         request: ChatRequest::ask("be brief", "hello"),
         tools: Vec::new(),
         constraints: AgentConstraints::default(),
@@ -128,6 +131,24 @@ async fn a_call_that_is_cut_before_it_begins_asks_and_costs_nothing() {
         assert_eq!(reply.cut.as_deref(), Some(""));
         assert_eq!((reply.record.is_none(), place.models.asked().is_empty()), (is_early, is_early));
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_reply_brings_what_its_tools_are_held_against() {
+    let place = Place::new().await;
+    let body = Json::of(&assembly());
+    place.say(vec![LogRecord { turn_id: Some(turn_id("t1")), body, ..record(LogKind::Assembly, "a1") }]).await;
+    let budget = NamespaceBudget { max_moves: Some(9), ..NamespaceBudget::default() };
+    let budgets = BTreeMap::from([(Namespace::default_ns(), budget.clone())]);
+    let deps = TalkDeps { budgets, ..place.deps(place.ports.conversations.clone()) };
+    let (session, checks, cut) = (SessionId::parse("s1").expect("an id"), Checks::default(), Notify::new());
+    let numbers = stream::Numbers::default();
+    let (namespace, talk) = (Namespace::default_ns(), talk(TalkWork::Extract));
+    let asked = first_reply(&checks, &numbers);
+    let outcome = chat::chat(&deps, (&namespace, &session), &talk, asked, &cut).await;
+    let found = &outcome.reply().expect("a reply").found;
+    assert_eq!(found.namespace, Some((budget, Default::default())), "nothing was spent before it");
+    assert_eq!(found.at_ms, place.clock.now_ms(), "as the model has answered");
 }
 
 /// A tool by which the agent `arch` is looped in.
@@ -263,6 +284,7 @@ async fn a_context_has_three_attempts_of_thirty_seconds_and_an_outage_of_the_sto
         summary: None,
         input: serde_json::from_value(said).expect("a message"),
         recalled: memory::Recalled::default(),
+        lately: None,
         pending: Vec::new(),
     };
     faults.outage(&[Port::Conversations], Duration::from_secs(70));

@@ -10,7 +10,7 @@ use domain::memory::{Embedding, MemoryHits, MemoryKey, MemoryQuery, NewMemory};
 use domain::ports::{
     Memories, MemoryArchive, MemoryListQuery, MemoryPage, MemoryTail, Remembered, Revision, Unembedded,
 };
-use domain::recall::{ArchivedMemories, Reembedded, move_memories, reembed};
+use domain::recall::{ArchivedMemories, Reembedded, Reembedding, move_memories};
 use schemas::id::MemoryId;
 use schemas::limits::EMBEDDING_BATCH_MAX;
 use schemas::memory::{Memory, MemoryOwner};
@@ -274,6 +274,10 @@ async fn what_lost_its_content_ends_no_walk(ports: &Ports) {
     let page = both.unembedded(&owner, "m", None, 2).await.expect("a page");
     assert_eq!(page.iter().map(|row| row.id.as_str()).collect::<Vec<_>>(), ["there"]);
     assert!(both.unembedded(&owner, "m", Some(&id("there")), 2).await.expect("a page").is_empty());
-    let done = reembed(&both, &WordEmbedder::new("m"), &owner).await.expect("embedded");
-    assert_eq!(done, Reembedded { embedded: 1, overtaken: 0 });
+    let (mut walk, embedder) = (Reembedding::default(), WordEmbedder::new("m"));
+    let mut done = Vec::new();
+    while let Some(batch) = walk.go_on(ports.tail.as_ref(), &both, &embedder).await.expect("embedded") {
+        done.push(batch);
+    }
+    assert_eq!(done, [Reembedded { embedded: 1, overtaken: 0 }, Reembedded::default()]);
 }

@@ -1,6 +1,7 @@
 //! Vectors belong to a model, and are never compared with another's.
 
 use domain::memory::{Embedding, NewMemory};
+use domain::ports::ModelOf;
 use schemas::memory::MemoryChange;
 
 use super::super::Ports;
@@ -10,6 +11,7 @@ pub async fn suite(make: &impl AsyncFn() -> Ports) {
     models_are_never_mixed(&make().await).await;
     a_vector_stays_with_its_content(&make().await).await;
     missing_vectors_are_told_and_put_in(&make().await).await;
+    agents_are_told_whose_memories_lack_vectors(&make().await).await;
 }
 
 async fn models_are_never_mixed(ports: &Ports) {
@@ -73,4 +75,38 @@ async fn missing_vectors_are_told_and_put_in(ports: &Ports) {
     let mut names = found(ports, &owner, &query("?", Some(embedding))).await;
     names.sort();
     assert_eq!(names, ["a", "b"]);
+}
+
+/// By the model that vectors are of, and the agent.
+async fn lacking(ports: &Ports, model: &str) -> Vec<String> {
+    let (mut told, mut after): (Vec<String>, Option<ModelOf>) = Default::default();
+    while let Some(next) = ports.tail.lacking(model, after.as_ref()).await.expect("a look") {
+        told.push(format!("{} {}", next.model.as_deref().unwrap_or("none"), next.owner.agent_id));
+        after = Some(next);
+    }
+    told
+}
+
+async fn agents_are_told_whose_memories_lack_vectors(ports: &Ports) {
+    let (first, second) = (owner("finder"), owner("seeker"));
+    for (owner, name, model) in [
+        (&first, "a", None),
+        (&first, "b", Some("new")),
+        (&first, "c", Some("old")),
+        (&second, "a", None),
+        (&second, "b", Some("new")),
+        (&second, "c", Some("first")),
+        (&second, "d", Some("old")),
+        (&second, "e", Some("old")),
+    ] {
+        let embedding = model.and_then(|model| vector(model, &[1.0]));
+        write(ports, owner, &NewMemory { embedding, ..new(name, "apple") }).await;
+    }
+    let all = ["none finder", "none seeker", "first seeker", "old finder", "old seeker"];
+    assert_eq!(lacking(ports, "new").await, all);
+    assert_eq!(lacking(ports, "old").await, ["none finder", "none seeker", "first seeker", "new finder", "new seeker"]);
+    let embedding = Embedding { model: "new".into(), vector: vec![1.0] };
+    assert!(ports.memories.embed(&second, &id("c"), 1, &embedding).await.expect("embedded"));
+    assert!(ports.memories.delete(&first, &by_id("a")).await.expect("deleted"));
+    assert_eq!(lacking(ports, "new").await, ["none seeker", "old finder", "old seeker"]);
 }

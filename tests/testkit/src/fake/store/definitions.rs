@@ -100,6 +100,7 @@ impl Definitions for MemStore {
             Some(DefinitionHead {
                 kind: *kind,
                 id: id.clone(),
+                name: newest.new.name.clone(),
                 version: newest.version,
                 content_hash: newest.new.content_hash,
                 library_id: newest.new.library_id.clone(),

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use domain::effect::{EffectRow, EffectState};
 use schemas::action::Lane;
+use schemas::conversation::LogRow;
 use schemas::id::{ActionId, ConversationId, Namespace, SessionKey, WorkerId};
 use schemas::record::{Entry, JournalRow};
 use schemas::session::SessionRow;
@@ -82,6 +83,13 @@ impl MemStore {
 
     pub fn effect_is_open(&self, key: &str) -> bool {
         self.effect_row(key).is_some_and(|row| row.state == EffectState::Sent)
+    }
+
+    /// The log of a conversation, all of it.
+    pub fn whole_log(&self, namespace: &Namespace, conversation: &ConversationId) -> Vec<LogRow> {
+        let state = self.transaction();
+        let rec = state.conversations.get(&(namespace.clone(), conversation.clone()));
+        rec.map(|rec| rec.log.clone()).unwrap_or_default()
     }
 
     /// Whether the log of a conversation has a record with this id.

@@ -40,7 +40,9 @@ fn good() -> Vec<Value> {
         json!({"type": "tool_result", "payload": {"operation_id": "op1", "result": null}}),
         json!({
             "type": "tool_result", "session_id": "s1",
-            "payload": {"tool_call_id": "call 1", "turn_id": "t1", "success": false, "error": {"code": "x"}}
+            "payload": {
+                "tool_call_id": "call 1", "turn_id": "t1", "success": false, "error": {"code": "x"}, "attempt": 2
+            }
         }),
     ]
 }

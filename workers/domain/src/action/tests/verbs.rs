@@ -52,6 +52,7 @@ fn tool_result_needs_an_operation_and_one_outcome() {
         (json!({"tool_call_id": 5, "operation_id": "o", "result": 1}), "payload.tool_call_id"),
         (json!({"operation_id": "o", "result": 1, "success": false}), "payload.success"),
         (json!({"operation_id": "o", "error": "x", "success": true}), "payload.success"),
+        (json!({"operation_id": "o", "error": "x", "attempt": 0}), "payload.attempt"),
     ] {
         assert_eq!(fields_of(to("tool_result", payload)), [field]);
     }
@@ -69,6 +70,19 @@ fn an_operation_says_which_session_its_result_is_for() {
     assert_eq!(crate::action::result_of(&failed).map(|(_, state)| state), Some(OperationState::Failed));
     assert_eq!(fields_of(result(json!({"tool_call_id": "t", "result": 1}))), ["session_id"]);
     assert_eq!(crate::action::result_of(&ok(to("tool_result", json!({"tool_call_id": "t", "result": 1})))), None);
+}
+
+#[test]
+fn a_failure_is_told_with_its_operation_and_its_start() {
+    let failure = |payload: Value| crate::action::failure_of(&ok(to("tool_result", payload)));
+    let error = json!({"code": "TIMEOUT", "message": "away", "retriable": true});
+    let told = failure(json!({"operation_id": "o", "error": error, "attempt": 2})).expect("a failure");
+    assert_eq!((told.operation_id.as_str(), told.attempt), ("o", Some(2)));
+    assert_eq!((told.error.message.as_str(), told.error.retriable), ("away", true));
+    assert_eq!(failure(json!({"operation_id": "o", "error": "x"})).map(|told| told.attempt), Some(None));
+    assert_eq!(failure(json!({"operation_id": "o", "result": null})), None);
+    assert_eq!(failure(json!({"tool_call_id": "t", "error": "x"})), None);
+    assert_eq!(crate::action::failure_of(&ok(to("input", json!({"operation_id": "o", "error": "x"})))), None);
 }
 
 #[test]

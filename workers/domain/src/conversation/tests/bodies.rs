@@ -11,7 +11,7 @@ use super::{conversation, fields, post_context, posted};
 use crate::conversation::create::{self, CreateContext, NewConversation};
 use crate::conversation::join::{self, Join, JoinContext};
 use crate::conversation::post::{self, PostContext};
-use crate::conversation::{CONVERSE, approval, change};
+use crate::conversation::{CONVERSE, approval, branch, change};
 
 #[test]
 fn a_message_is_made_into_its_record() {
@@ -253,6 +253,15 @@ fn what_makes_no_sense_does_not_join() {
         let problem = joined(body.clone()).unwrap_err();
         assert!(fields(&problem).contains(&wrong), "{body}: {:?}", fields(&problem));
     }
+}
+
+#[test]
+fn a_conversation_has_a_branch_of_its_own_in_a_project() {
+    let id = ConversationId::parse("c1").unwrap();
+    let of = |project: Value| branch::context(&id, &serde_json::from_value(project).unwrap()).to_value();
+    let plain = of(json!({"id": "p1", "name": "Site"}));
+    assert_eq!(plain, json!({"project_id": "p1", "branch": "wonder/conv-c1", "base": "main"}));
+    assert_eq!(of(json!({"id": "p1", "name": "Site", "default_branch": "trunk"}))["base"], "trunk");
 }
 
 #[test]

@@ -12,10 +12,17 @@ use crate::conversation::address::{Addressee, addressees};
 use crate::conversation::deliver::{Standing, Taken, answer, deliver};
 use crate::conversation::post::NewPost;
 
-const IDLE: Standing =
-    Standing { status: Some(SessionStatus::Running), takes_input: true, is_busy: false, when_busy: None };
+const IDLE: Standing = Standing {
+    status: Some(SessionStatus::Running),
+    takes_input: true,
+    has_turns: true,
+    is_busy: false,
+    when_busy: None,
+};
 const BUSY: Standing = Standing { is_busy: true, ..IDLE };
 const ENDED: Standing = Standing { status: Some(SessionStatus::Stopped), ..IDLE };
+/// It takes input, and has no turns.
+const PLAIN: Standing = Standing { has_turns: false, ..IDLE };
 
 fn sessions(chosen: &[Addressee]) -> Vec<&str> {
     chosen.iter().map(|one| one.session_id.as_str()).collect()
@@ -95,9 +102,29 @@ fn a_busy_agent_gets_what_the_message_or_its_settings_say() {
 
 #[test]
 fn an_agent_that_takes_no_input_gets_guidance() {
-    let action = one(&posted(json!({"message_id": "m1", "text": "hi"})), Standing { takes_input: false, ..IDLE });
+    let action = one(&posted(json!({"message_id": "m1", "text": "hi"})), Standing { takes_input: false, ..PLAIN });
     let guidance = json!({"note": "hi", "message_id": "m1"});
     assert_eq!((action.kind, &action.payload.to_value()["guidance"]), (ActionType::Interrupt, &guidance));
+}
+
+#[test]
+fn an_agent_without_turns_gets_the_message_and_no_turn_is_promised() {
+    let post = posted(json!({"message_id": "m1", "text": "hi", "user_id": "ana", "busy": "steer"}));
+    let action = one(&post, PLAIN);
+    let payload = json!({"message_id": "m1", "text": "hi", "user_id": "ana"});
+    assert_eq!((action.kind, action.payload.to_value()), (ActionType::Input, payload));
+    // Guidance that comes late would start none either.
+    let steer = one(&post, Standing { is_busy: true, ..PLAIN });
+    let note = json!({"guidance": {"note": "hi", "message_id": "m1"}});
+    assert_eq!((steer.kind, steer.payload.to_value()), (ActionType::Interrupt, note));
+    let to = addressees(&[], None, &[agent("a1", "s1", ParticipantRole::Responder)]).unwrap().remove(0);
+    let delivery = deliver(&post, vec![(to, PLAIN)]).unwrap().remove(0);
+    let action = accepted(&action);
+    for (taken, is_new) in [(Taken::New(&action), true), (Taken::Before(&action), false)] {
+        let told = answer(&delivery, Some(taken));
+        assert_eq!((told.outcome, told.turn_id, told.accepted), (PostOutcome::Delivered, None, is_new));
+        assert_eq!(told.action_id.as_ref(), Some(&action.action_id));
+    }
 }
 
 #[test]

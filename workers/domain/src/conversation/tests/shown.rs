@@ -7,6 +7,7 @@ use schemas::conversation::{
 use schemas::definition::EffectClass;
 use schemas::id::{AgentId, ConversationId, Epoch, MessageId, Namespace, OperationId, SessionId, TurnId};
 use schemas::json::Json;
+use schemas::limits::ID_BYTES_MAX;
 use schemas::problem::Code;
 use serde_json::{Value, json};
 
@@ -15,6 +16,7 @@ use crate::chat::ChatDelta;
 use crate::conversation::approval::{self, Answer};
 use crate::conversation::kept::{self, KeptBody, KeptRecords, LogPlace};
 use crate::conversation::{moves, stream, transcript, view};
+use crate::converse;
 
 fn row(offset: u64, kind: LogKind, body: Value) -> LogRow {
     LogRow {
@@ -98,6 +100,30 @@ fn moves_have_their_results() {
 }
 
 #[test]
+fn results_that_come_late_belong_to_the_move_that_called() {
+    let mut rows = log();
+    let late = |offset, more: Value| {
+        let mut body = json!({"operation_id": "o2", "tool": "fetch", "success": true, "result": offset});
+        body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        row(offset, LogKind::AsyncResult, body)
+    };
+    rows.push(late(12, json!({"move": 1, "tool_call_id": "k1"})));
+    // Of an earlier release: by the id of the call, or not at all.
+    rows.push(late(13, json!({"tool_call_id": "k2"})));
+    rows.push(late(14, json!({"tool_call_id": "k9"})));
+    let moves = moves::moves(rows.iter());
+    let results = |index: usize| -> Vec<Value> {
+        moves[index].tool_results.iter().map(|result| result["result"].clone()).collect()
+    };
+    assert_eq!((results(0), results(1)), (vec![json!("a cat"), Value::Null, json!(12), json!(13)], vec![]));
+    let mut kept = KeptRecords::default();
+    let place = LogPlace { namespace: Namespace::default_ns(), conversation_id: conversation(), offset: 12 };
+    kept.add(&place, &rows[11]).unwrap();
+    let one = &kept.moves[0];
+    assert_eq!((one.sequence, one.tool_results.as_ref().unwrap().to_value()[0]["result"].clone()), (1, json!(12)));
+}
+
+#[test]
 fn the_archive_keeps_messages_and_moves_with_their_results() {
     let mut kept = KeptRecords::default();
     let at = |offset| LogPlace { namespace: Namespace::default_ns(), conversation_id: conversation(), offset };
@@ -107,12 +133,13 @@ fn the_archive_keeps_messages_and_moves_with_their_results() {
     let ids = kept.ids();
     let offsets = |ids: &[(u64, String)]| ids.iter().map(|(offset, _)| *offset).collect::<Vec<_>>();
     assert_eq!(offsets(&ids.messages), [1, 3, 5, 6, 7, 8, 10, 11]);
-    assert_eq!(offsets(&ids.moves), [3, 5, 6, 9]);
+    assert_eq!(offsets(&ids.moves), [3, 5, 6, 7, 9]);
     assert_eq!(offsets(&ids.records), [2, 3, 4, 5, 6, 7, 9]);
     assert_eq!(kept.records[0].record, log()[1].record);
     let moves: Vec<_> =
         kept.moves.iter().map(|one| (one.sequence, one.tool_calls.is_some(), one.tool_results.is_some())).collect();
-    assert_eq!(moves, [(1, true, false), (1, false, true), (1, false, true), (2, false, false)]);
+    let late = (0, false, true);
+    assert_eq!(moves, [(1, true, false), (1, false, true), (1, false, true), late, (2, false, false)]);
     assert_eq!(kept.moves[1].tool_results.as_ref().unwrap().to_value()[0]["result"], "a cat");
     let no_message = row(12, LogKind::Message, json!({"text": "of nobody"}));
     assert!(kept.add(&at(12), &no_message).is_err());
@@ -211,6 +238,25 @@ fn a_row_is_one_frame_at_most() {
     assert!(result.is_async);
     let FrameBody::Event(event) = &frames[7].body else { panic!("{:?}", frames[7]) };
     assert_eq!(event.name, "turn.completed");
+}
+
+#[test]
+fn calls_are_told_with_the_id_that_their_pieces_had() {
+    let message_id = |turn: &str, number: Value| {
+        let mut row = row(3, LogKind::Move, json!({"move": number, "tool_calls": [{"id": "k1", "name": "look"}]}));
+        row.record.turn_id = Some(TurnId::parse(turn).unwrap());
+        match stream::committed(&conversation(), &row).unwrap().body {
+            FrameBody::ToolCall(frame) => frame.message_id,
+            other => panic!("{other:?}"),
+        }
+    };
+    assert_eq!(message_id("t1", json!(1)), Some(MessageId::parse("t1.m1").unwrap()));
+    // Of a long one the id is a hash, which nobody can read the number from.
+    let long = "t".repeat(ID_BYTES_MAX);
+    let (found, own) = (message_id(&long, json!(12)), converse::message_id(&TurnId::parse(&long).unwrap(), 12));
+    assert!(found.as_ref() == Some(&own) && !own.as_str().contains('.'), "{found:?} {own:?}");
+    assert_eq!(message_id("t1", Value::Null), None);
+    assert_eq!(message_id("t1", json!(u64::MAX)), None);
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! A session that converses, without a world: its state, its log, and everything it has caused.
 
-use schemas::conversation::{LogKind, LogRecord, LogRow, Operation, Turn};
+use schemas::action::ActionType;
+use schemas::conversation::{LogKind, LogRecord, LogRow, Operation, Participant, Turn};
 use schemas::definition::{AgentConstraints, Budgets, EffectClass};
 use schemas::frame::{FrameIn, StepToken};
 use schemas::id::{ActionId, AgentId, ConversationId, DefinitionId, Namespace, SessionId, SessionKey};
@@ -34,6 +35,8 @@ pub struct Bench {
     pub limits: Limits,
     /// Agents that take part.
     pub seats: Vec<Seat>,
+    /// Who takes part, as whoever summarises finds it.
+    pub here: Vec<Participant>,
     /// Of the agent.
     pub projects: Vec<DefinitionId>,
     /// What was said before the turns.
@@ -76,6 +79,7 @@ impl Bench {
             constraints: AgentConstraints::default(),
             limits: Limits { max_rounds: 20, budgets: Budgets::default(), context: None, per_call: false },
             seats: Vec::new(),
+            here: Vec::new(),
             projects: Vec::new(),
             history: Vec::new(),
             archive: Vec::new(),
@@ -102,6 +106,29 @@ impl Bench {
         let resolved = json!({"tool": tool, "version": 1, "target": target});
         self.tools.push(serde_json::from_value(resolved).expect("a resolved tool"));
         self
+    }
+
+    /// The session of this agent in that conversation.
+    pub fn sits(mut self, agent: &str, session: &str, conversation: &str) -> Self {
+        self.agent = AgentId::parse(agent).unwrap();
+        self.session = SessionKey::new(Namespace::default_ns(), SessionId::parse(session).unwrap());
+        self.spec.conversation_id = Some(ConversationId::parse(conversation).unwrap());
+        self
+    }
+
+    /// Takes an input, or guidance, of another session if it is for this one: by its name, or by the agent's seat.
+    pub fn takes(&mut self, sent: &FollowUp) -> bool {
+        let is_at_seat = sent.agent_id.as_ref() == Some(&self.agent) && sent.seat == self.spec.conversation_id;
+        if sent.session_id != self.session.session_id && !is_at_seat {
+            return false;
+        }
+        let payload = sent.payload.to_value();
+        match sent.kind {
+            ActionType::Input => _ = self.input(payload),
+            ActionType::Interrupt => _ = self.guide(payload["guidance"].clone()),
+            _ => return false,
+        }
+        true
     }
 
     pub fn talk(&self) -> TalkState {
@@ -181,6 +208,7 @@ impl Bench {
         Assembly {
             agent_name: "Ada".to_owned(),
             target: ModelTarget::Default,
+            summariser: None,
             request,
             tools: self.tools.clone(),
             constraints: self.constraints.clone(),
@@ -247,6 +275,7 @@ impl Bench {
         let mut compacted = Compacted { tokens: estimate_request(&shown.request(false)), ..Compacted::default() };
         let limits = assembly.limits.context.as_ref().expect("limits");
         let Some(due) = shown.due((&talk.conversation, &talk.turn), limits, asked) else { return compacted };
+        let due = due.of_session((&talk.agent, &self.session.session_id), &self.here);
         let job = due.job(&talk.conversation, limits, "Ada");
         let piece = job.next().expect("what is due is a piece");
         let text = match (without_model, answer) {

@@ -1,12 +1,15 @@
 //! Models that tools ask: what they use counts as the turn's, whatever becomes of the tool and of the turn.
 
 use schemas::conversation::{LogKind, OperationKind, TurnPhase, TurnStatus};
-use schemas::definition::ActionKind;
+use schemas::definition::{ActionKind, NamespaceBudget};
 use serde_json::{Value, json};
 
 use super::bench::Bench;
 use super::calls::spend;
+use crate::chat::{Finish, Part, ToolCall};
+use crate::converse::{Found, Reply};
 use crate::moniker::Decision;
+use crate::spending::Spent;
 use crate::tool::ResolvedTarget;
 
 /// A call of a model for a tool, as an executor tells it.
@@ -83,13 +86,109 @@ fn what_comes_when_the_turn_has_ended_still_counts_for_the_session() {
 
 /// The tool's action asks a model.
 fn asking() -> Bench {
-    let mut talk = Bench::new(json!({})).with_tool("look", json!({}));
-    let ResolvedTarget::Action(action) = &mut talk.tools[0].target else { panic!("an action") };
-    action.kind = ActionKind::Llm;
+    let mut talk = asking_with(json!({}));
     talk.limits.budgets.max_tokens_per_turn = Some(100);
     talk.say("find");
     talk.assemble();
     talk
+}
+
+/// The same before its turn.
+fn asking_with(change: Value) -> Bench {
+    let mut talk = Bench::new(json!({})).with_tool("look", change);
+    let ResolvedTarget::Action(action) = &mut talk.tools[0].target else { panic!("an action") };
+    action.kind = ActionKind::Llm;
+    talk
+}
+
+/// A reply that calls the tool so often.
+fn calls(talk: &Bench, count: usize, input: &Value) -> Reply {
+    let call = |n| {
+        let (id, name) = (format!("c{n}"), "look".to_owned());
+        Part::ToolCall(ToolCall { id, name, input: input.clone(), invalid: None, signature: None })
+    };
+    talk.heard((0..count).map(call).collect(), Finish::ToolUse)
+}
+
+fn kinds(talk: &Bench) -> Vec<OperationKind> {
+    talk.operations.iter().map(|one| one.kind).collect()
+}
+
+const TASK: OperationKind = OperationKind::Task;
+const ASK: OperationKind = OperationKind::Approval;
+
+#[test]
+fn of_the_calls_of_one_reply_as_many_are_made_as_the_budget_has_moves_for() {
+    let mut talk = asking_with(json!({}));
+    talk.limits.budgets.max_moves_per_session = Some(3);
+    talk.say("find");
+    talk.assemble();
+    let reply = calls(&talk, 4, &json!({}));
+    talk.answer("chat", reply.into());
+    assert_eq!(kinds(&talk), [TASK, TASK, ASK, ASK], "the reply is the first of three");
+    assert_eq!(talk.turn(0).phase, TurnPhase::WaitingApproval);
+    talk.result("in-1.1.2.ask", json!({"approved": true}));
+    assert_eq!(kinds(&talk)[4..], [TASK], "the one call, whatever it goes beyond");
+    talk.result("in-1.1.3.ask", json!({"approved": false}));
+    for n in 0..3 {
+        let told = json!([call(&format!("in-1.1.{n}.llm.1"), 7)]);
+        talk.ended(json!({"operation_id": format!("in-1.1.{n}"), "result": "x", "provider_calls": told}));
+    }
+    assert_eq!(talk.talk().moves, 4, "what tools asked counts like replies");
+    assert_eq!((talk.turn(0).phase, talk.calls().len()), (TurnPhase::WaitingApproval, 0), "and so the next reply asks");
+}
+
+#[test]
+fn what_a_call_gives_a_model_is_held_against_what_is_left_of_tokens() {
+    let mut talk = asking();
+    let mut reply = calls(&talk, 3, &json!({"q": "x".repeat(150)}));
+    reply.record = Some(serde_json::from_value(call("in-1.1", 39)).unwrap());
+    talk.answer("chat", reply.into());
+    assert_eq!(kinds(&talk), [TASK, ASK, ASK], "of 100 tokens, 40 are used; 40 for the first call, as the estimate is");
+}
+
+#[test]
+fn calls_are_held_against_what_the_namespace_has_left() {
+    for (max_moves, spent, made) in [(2, 0, 1), (7, 2, 4), (5, 4, 0)] {
+        let mut talk = asking_with(json!({}));
+        talk.say("find");
+        talk.assemble();
+        let mut reply = calls(&talk, 4, &json!({}));
+        reply.record = Some(serde_json::from_value(call("in-1.1", 9)).unwrap());
+        let budget = NamespaceBudget { max_moves: Some(max_moves), ..NamespaceBudget::default() };
+        reply.found.namespace = Some((budget, Spent { calls: spent, ..Spent::default() }));
+        talk.answer("chat", reply.into());
+        let tasks = kinds(&talk).iter().filter(|kind| **kind == TASK).count();
+        assert_eq!((tasks, kinds(&talk).len()), (made, 4), "of {max_moves}, {spent} were used before the reply");
+        assert_eq!(talk.turn(0).status, TurnStatus::Active, "it fails for none of them");
+    }
+}
+
+#[test]
+fn calls_are_held_against_the_time_of_the_turn() {
+    for (at_ms, kind) in [(5_999, TASK), (6_000, ASK)] {
+        let mut talk = asking_with(json!({}));
+        talk.limits.budgets.max_seconds_per_turn = Some(5);
+        talk.say("find");
+        talk.assemble();
+        let mut reply = calls(&talk, 1, &json!({}));
+        reply.found = Found { at_ms, namespace: None };
+        talk.answer("chat", reply.into());
+        assert_eq!(kinds(&talk), [kind]);
+    }
+}
+
+#[test]
+fn calls_that_are_under_way_count_until_they_have_told() {
+    let mut talk = asking_with(json!({"async": true}));
+    talk.limits.budgets.max_moves_per_session = Some(5);
+    talk.say("find");
+    talk.assemble();
+    for _ in 0..2 {
+        let reply = calls(&talk, 2, &json!({}));
+        talk.answer("chat", reply.into());
+    }
+    assert_eq!(kinds(&talk), [TASK, TASK, TASK, ASK], "two replies, and three calls");
 }
 
 #[test]
@@ -99,10 +198,9 @@ fn a_tool_that_asks_a_model_over_the_budget_waits_for_a_person() {
     assert_eq!(talk.operations[0].kind, OperationKind::Task, "there is something left");
     let mut talk = asking();
     spend(&mut talk, 100);
-    let kinds = |talk: &Bench| talk.operations.iter().map(|one| one.kind).collect::<Vec<_>>();
-    assert_eq!((kinds(&talk), talk.turn(0).phase), (vec![OperationKind::Approval], TurnPhase::WaitingApproval));
+    assert_eq!((kinds(&talk), talk.turn(0).phase), (vec![ASK], TurnPhase::WaitingApproval));
     talk.result("in-1.1.0.ask", json!({"approved": true}));
-    assert_eq!(kinds(&talk), [OperationKind::Approval, OperationKind::Task]);
+    assert_eq!(kinds(&talk), [ASK, TASK]);
 }
 
 #[test]

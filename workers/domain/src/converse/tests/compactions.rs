@@ -1,14 +1,16 @@
 //! Contexts that become shorter: on request, when they are too large, and when the model fails.
 
-use schemas::conversation::{LogKind, TurnPhase, TurnStatus};
+use schemas::conversation::{LogKind, Participant, TurnPhase, TurnStatus};
+use schemas::id::{AgentId, SessionId};
 use serde_json::json;
 
 use super::bench::Bench;
 use crate::chat::{ChatRequest, Message, Part, Role};
 use crate::compact::{self, Entry};
 use crate::context::estimate_request;
-use crate::converse::{Compacted, Context, Extent, Summarised, Summary};
+use crate::converse::{Compacted, Context, Extent, Over, Scope, Summarised, Summary};
 use crate::effect::{Effect, Outcome, TalkWork};
+use crate::talk::participant_of;
 
 /// Turns of 100 tokens and two messages each, before the one that begins. Two messages are summarised at a
 /// time, and four stay.
@@ -20,7 +22,7 @@ pub(super) fn talk(turns: u64, tokens: u64, window: u64) -> Bench {
     };
     talk.history = (1..=2 * turns).map(message).collect();
     let compaction = schemas::definition::CompactionSettings { chunk_size: 2, keep_recent: 4, ..compact::defaults() };
-    talk.limits.context = Some(Context { tokens, window, compaction });
+    talk.limits.context = Some(Context { tokens, window, compaction, summary_window: None });
     talk
 }
 
@@ -207,6 +209,27 @@ fn a_context_beyond_the_window_becomes_shorter_without_the_model() {
 }
 
 #[test]
+fn over_a_budget_the_rest_is_shortened_without_the_model_and_the_log_says_why() {
+    let mut talk = talk(5, 300, 100_000);
+    talk.say("go on");
+    talk.assemble();
+    assert!(talk.is_over_budget());
+    let what = "tokens".to_owned();
+    let over = Over { scope: Scope::Turn, what, used: 150.0, next: 0.0, limit: 100.0, more: 100.0, times: 1 };
+    let piece = talk.piece(Ok("They wrote."));
+    talk.answer("compact", Compacted { over: Some(over), ..piece }.into());
+    let asked = talk.summarised.len();
+    talk.compact(Ok("Nobody is asked."));
+    assert_eq!((talk.summarised.len(), talk.archive.len() > 1), (asked, true), "the pieces behind it");
+    let events = talk.records(LogKind::Event).into_iter().map(|record| record.body.to_value());
+    let told: Vec<_> = events.filter(|event| event["type"] == "context_compaction.failed").collect();
+    assert_eq!(told.len(), 1, "once: {told:?}");
+    assert_eq!(told[0]["message"], "This turn has used 150 of 100 tokens");
+    talk.reply("Yes.", &[]);
+    assert_eq!(talk.turn(0).status, TurnStatus::Completed, "the turn never fails for it");
+}
+
+#[test]
 fn an_archive_that_fails_fails_no_turn() {
     let mut talk = talk(5, 400, 100_000);
     talk.say("go on");
@@ -248,6 +271,35 @@ fn the_replies_of_a_long_turn_are_summarised_with_their_results() {
     assert!(talk.archive.iter().all(|memory| memory.label.as_ref().unwrap().starts_with("compaction-batch-in-1-")));
     // It stands for this turn alone.
     assert_eq!(talk.talk().summary, None);
+}
+
+#[test]
+fn sessions_of_one_agent_in_one_conversation_do_not_share_labels() {
+    let seat = |session: &str, agent: &str, joined_at_ms: i64| {
+        let (session, agent) = (SessionId::parse(session).unwrap(), AgentId::parse(agent).unwrap());
+        participant_of(&session, &agent, None, joined_at_ms).expect("a seat")
+    };
+    let labels = |here: &[Participant]| -> Vec<String> {
+        let mut talk = talk(5, 400, 100_000);
+        talk.here = here.to_vec();
+        talk.say("hello");
+        talk.assemble();
+        assert!(talk.is_over_budget());
+        talk.compact(Ok("They wrote."));
+        assert_eq!(talk.archive[0].metadata["conversation_id"], "c-1");
+        talk.archive.iter().map(|memory| memory.label.clone().expect("a label")).collect()
+    };
+    // The session of these tests is s-1.
+    let plain = labels(&[]);
+    assert!(plain[0].starts_with("compaction-batch-c-1-19"), "{plain:?}");
+    let (own, earlier) = (seat("s-1", "ada", 5), seat("s-0", "ada", 4));
+    let (later, stranger) = (seat("s-2", "ada", 6), seat("s-3", "bob", 1));
+    assert_eq!(labels(&[stranger.clone(), later.clone(), own.clone()]), plain, "the first of its agent");
+    let second = labels(&[later, own.clone(), earlier.clone(), stranger]);
+    assert_eq!(second.len(), plain.len());
+    assert!(second.iter().all(|label| label.starts_with("compaction-batch-c-1-") && !plain.contains(label)));
+    // It stays the second when the first has left.
+    assert_eq!(labels(&[own, Participant { left_at_ms: Some(9), ..earlier }]), second);
 }
 
 #[test]

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::bench::Bench;
 use crate::chat::{ModelTarget, Parameters, Role};
 use crate::context::{MemoryBlock, MemoryTier};
-use crate::converse::{Assembly, Gathered, SHOWN, Shown, Summary, TurnSnapshot, assemble};
+use crate::converse::{Assembly, Gathered, SHOWN, Shown, Summariser, Summary, TurnSnapshot, assemble};
 
 pub fn row(offset: u64, kind: LogKind, agent: Option<&str>, body: Value) -> LogRow {
     let record = LogRecord {
@@ -47,6 +47,7 @@ pub fn gathered(history: Vec<LogRow>, input: u64) -> Gathered {
         target: ModelTarget::Default,
         parameters: Parameters::default(),
         model_max_tokens: 1_000,
+        summariser: None,
         tools: Vec::new(),
         history,
         input: said(input, None).record.body.to().unwrap(),
@@ -84,6 +85,23 @@ fn an_agent_whose_compaction_is_off_has_no_limits_of_its_context() {
     let mut given = gathered(vec![said(1, None)], 1);
     given.persona.compaction = Some(serde_json::from_value(json!({"enabled": false})).unwrap());
     assert_eq!(assemble(&given).limits.context, None);
+}
+
+#[test]
+fn summaries_may_be_another_models_and_fit_both_windows() {
+    let own = assemble(&gathered(vec![said(1, None)], 1));
+    let told = serde_json::to_value(&own).unwrap();
+    assert!(told.get("summariser").is_none() && told["limits"]["context"].get("summary_window").is_none(), "{told}");
+    // Records of before that know nothing of it are read, too.
+    assert_eq!(serde_json::from_value::<Assembly>(told).unwrap(), own);
+    for (window, smaller) in [(600, 600), (5_000, 1_000)] {
+        let target = ModelTarget::Named("cheap".into());
+        let given = Gathered { summariser: Some(Summariser { target: target.clone(), window }), ..gathered(vec![], 1) };
+        let assembly = assemble(&given);
+        assert_eq!((&assembly.target, assembly.summariser.as_ref()), (&ModelTarget::Default, Some(&target)));
+        let context = assembly.limits.context.expect("it is compacted");
+        assert_eq!((context.window, context.summary_window), (1_000, Some(smaller)));
+    }
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! What delegates cost their callers, how much they may use, and how long they may take.
 
 use schemas::action::ActionType;
-use schemas::conversation::{TurnPhase, TurnStatus};
+use schemas::conversation::{LogKind, TurnPhase, TurnStatus};
 use schemas::definition::PersonaBody;
 use serde_json::{Value, json};
 
@@ -9,6 +9,7 @@ use super::bench::Bench;
 use super::calls::spend;
 use crate::chat::{Finish, Part};
 use crate::converse::Settings;
+use crate::effect::Outcome;
 use crate::moniker::Decision;
 
 /// A caller that has asked `dev` and waits for it.
@@ -175,4 +176,39 @@ fn a_caller_without_budgets_leaves_its_delegate_unbound() {
     let talk = calling(json!({}));
     let config = talk.follow_ups[0].payload.to_value()["config"].clone();
     assert_eq!(config, json!({"single_turn": true, "depth": 1}));
+}
+
+/// Outcomes of calls that have completed, as their events tell them.
+fn completed(talk: &Bench) -> Vec<Value> {
+    let events = talk.records(LogKind::Event).into_iter().map(|record| record.body.to_value());
+    events.filter(|event| event["type"] == "agent_call_completed").map(|event| event["outcome"].clone()).collect()
+}
+
+#[test]
+fn a_call_that_has_started_completes_once_however_it_ends() {
+    let begun = || {
+        let mut child = Bench::new(json!({"single_turn": true, "depth": 1}));
+        let caller = json!({"type": "agent", "agent_id": "ada", "turn_id": "in-1"});
+        child.input(json!({"text": "write", "turn_id": "op.t", "caller": caller}));
+        child.assemble();
+        let started = child.events().iter().filter(|event| *event == "agent_call_started").count();
+        assert_eq!((started, completed(&child)), (1, vec![]));
+        child
+    };
+    let mut done = begun();
+    done.reply("Written.", &[]);
+    done.answer("extract", Outcome::Ok(json!("no matter what")));
+    assert_eq!(completed(&done), ["completed"]);
+    let mut declined = begun();
+    declined.replies(vec![Part::text("I would rather not.")], Finish::Refusal);
+    assert_eq!(completed(&declined), ["declined"]);
+    let mut failed = begun();
+    failed.answer("chat", Outcome::Ok(json!("no reply")));
+    assert_eq!((failed.turn(0).status, completed(&failed)), (TurnStatus::Failed, vec![json!("failed")]));
+    let mut cancelled = begun();
+    cancelled.guide(json!({"cancel_turn": "op.t"}));
+    assert_eq!(completed(&cancelled), ["cancelled"]);
+    let mut ended = begun();
+    ended.farewell();
+    assert_eq!(completed(&ended), ["cancelled"]);
 }

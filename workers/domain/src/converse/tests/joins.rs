@@ -69,6 +69,58 @@ fn finds_its_seat(follow_ups: &[FollowUp], kinds: &[ActionType]) {
     }
 }
 
+/// Its model loops in the architect, and it waits for a tool.
+fn loops_in(talk: &mut Bench, turn: &str) {
+    talk.input(json!({"text": "ask the architect", "turn_id": turn}));
+    talk.assemble();
+    talk.reply("", &[("c1", "arch", question()), ("c2", "look", json!({}))]);
+}
+
+/// A seat of the architect, where models are asked for all that it was sent.
+fn at_work(session: &str, conversation: &str, sent: &[FollowUp]) -> Bench {
+    let mut guest = Bench::new(json!({})).sits("architect", session, conversation);
+    for one in sent {
+        if guest.takes(one) {
+            guest.assemble();
+        }
+    }
+    guest
+}
+
+/// Cancels a turn; what is still under way at the seats after that, and how many of them have heard of it.
+fn after_cancel(caller: &mut Bench, turn: &str, seats: &mut [Bench]) -> (Vec<String>, usize) {
+    let before = caller.follow_ups.len();
+    caller.guide(json!({ "cancel_turn": turn }));
+    let (mut under_way, mut told) = (Vec::new(), 0);
+    for seat in seats {
+        let taken = caller.follow_ups[before..].iter().filter(|sent| seat.takes(sent)).count();
+        told += usize::from(taken > 0);
+        under_way.extend(seat.calls().into_iter().map(|call| call.key));
+    }
+    (under_way, told)
+}
+
+/// Two turns of one caller ask the architect at one seat, and another caller asks at a seat elsewhere.
+#[test]
+fn a_cancelled_turn_ends_the_guests_turn_that_it_began_at_one_of_its_seats_and_no_other() {
+    let caller = || asked(json!({}), &json!({})).with_tool("look", json!({}));
+    let (mut here, mut there) = (caller(), caller().sits("ada", "s-2", "c-2"));
+    loops_in(&mut here, "t-1");
+    here.seats = vec![seat("architect", "t-1.1.0.s")];
+    loops_in(&mut here, "t-2");
+    loops_in(&mut there, "t-3");
+    let mut seats = [at_work("t-1.1.0.s", "c-1", &here.follow_ups), at_work("t-3.1.0.s", "c-2", &there.follow_ups)];
+    let cut: Vec<String> = seats.iter().flat_map(|seat| seat.cuts(json!({"cancel_turn": "t-1.1.0.t"}))).collect();
+    assert_eq!(cut, ["t-1.1.0.t/chat/1"], "only its model is cut short");
+    let keys = |turns: &[&str]| turns.iter().map(|turn| format!("{turn}.1.0.t/chat/1")).collect::<Vec<_>>();
+    assert_eq!(after_cancel(&mut here, "t-1", &mut seats), (keys(&["t-2", "t-3"]), 1));
+    // The architect was there when this one asked, so it is told at its session and at its seat.
+    assert_eq!(after_cancel(&mut here, "t-2", &mut seats), (keys(&["t-3"]), 1));
+    assert_eq!(after_cancel(&mut there, "t-3", &mut seats), (Vec::new(), 1));
+    let ends = seats.iter().flat_map(|seat| &seat.turns).map(|turn| (turn.turn_id.as_str(), turn.cancelled));
+    assert_eq!(ends.collect::<Vec<_>>(), [("t-1.1.0.t", true), ("t-2.1.0.t", true), ("t-3.1.0.t", true)]);
+}
+
 /// Others may loop it in at the same time: whichever comes first makes its session, and the others' actions find it.
 #[test]
 fn what_is_for_a_guest_says_where_it_may_sit() {

@@ -92,7 +92,7 @@ fn a_context_that_became_shorter_is_not_made_again_for_the_same_reply() {
     };
     talk.history = (1..=8).map(message).collect();
     let compaction = schemas::definition::CompactionSettings { chunk_size: 20, keep_recent: 2, ..compact::defaults() };
-    talk.limits.context = Some(Context { tokens: 100, window: 200_000, compaction });
+    talk.limits.context = Some(Context { tokens: 100, window: 200_000, compaction, summary_window: None });
     talk.say("hello");
     talk.assemble();
     assert!(talk.is_over_budget());

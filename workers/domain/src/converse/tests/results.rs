@@ -1,10 +1,11 @@
 //! Results of others: what they may answer, and what they may say of themselves.
 
-use schemas::conversation::{OperationState, TurnPhase, TurnStatus};
+use schemas::conversation::{LogKind, OperationState, TurnPhase, TurnStatus};
 use schemas::problem::Code;
 use serde_json::{Value, json};
 
 use super::bench::Bench;
+use crate::conversation::moves::moves;
 use crate::converse::unanswered;
 use crate::moniker::Decision;
 
@@ -87,4 +88,33 @@ fn a_caller_is_told_of_an_input_that_nobody_takes() {
     assert_eq!((told.session_id.as_str(), payload["operation_id"].as_str()), ("s-1", Some("in-1.1.0")));
     assert!(payload["error"]["message"].as_str().unwrap().contains("has ended"));
     assert!(unanswered(&json!({"text": "hello"}), "no").is_none());
+}
+
+/// The results of each reply's calls, as a turn is shown.
+fn shown(talk: &Bench) -> Vec<Vec<Value>> {
+    moves(talk.log.iter()).into_iter().map(|one| one.tool_results).collect()
+}
+
+#[test]
+fn a_result_that_comes_late_says_which_reply_called() {
+    for (gate, is_old) in [(Value::Null, false), (json!({}), false), (Value::Null, true)] {
+        let mut talk = Bench::new(json!({})).with_tool("slow", json!({"async": true, "requires_approval": gate}));
+        talk.say("build it");
+        talk.assemble();
+        talk.reply("I begin.", &[("c1", "slow", json!({}))]);
+        if gate.is_object() {
+            talk.result("in-1.1.0.ask", json!({"approved": true}));
+        }
+        talk.guide(json!("and?"));
+        talk.reply("It is not done yet.", &[]);
+        if is_old {
+            // As an earlier release has left it.
+            talk.state["lanes"][0]["open"][0].as_object_mut().unwrap().remove("number");
+        }
+        talk.result("in-1.1.0", json!("built"));
+        let late = talk.records(LogKind::AsyncResult)[0].body.to_value();
+        assert_eq!((&late["tool_call_id"], &late["operation_id"]), (&json!("c1"), &json!("in-1.1.0")));
+        assert_eq!(late["move"], if is_old { Value::Null } else { json!(1) });
+        assert_eq!(shown(&talk), [vec![late], vec![]], "it is of the first reply");
+    }
 }

@@ -1,10 +1,13 @@
 //! Whole turns: with and without tools, one after the other and side by side.
 
+use std::collections::BTreeSet;
+
 use schemas::conversation::{LogKind, TurnPhase, TurnStatus};
 use serde_json::{Value, json};
 
 use super::bench::Bench;
 use crate::chat::{Finish, Part, Role};
+use crate::converse::TurnDecision;
 use crate::moniker::Decision;
 
 /// The names of SPEC W-DEC-02.
@@ -30,19 +33,33 @@ fn s_136_decisions_have_the_names_of_the_seed() {
     let slow = json!({"target_type": "task", "target_id": "slow", "async": true});
     let developer = json!({"target_type": "agent", "target_id": "developer"});
     let mut talk = Bench::new(json!({})).with_tool("slow", slow).with_tool("dev", developer);
+    talk.tools.extend(crate::tool::builtins());
     talk.say("go");
     talk.assemble();
-    talk.reply("", &[("c1", "slow", json!({})), ("c2", "dev", json!({"task": "x"}))]);
+    let named = json!({"content": "The sea is blue.", "label": "sea"});
+    let new = json!({"content": "The sky is blue."});
+    talk.reply("", &[("c1", "slow", json!({})), ("c2", "dev", json!({"task": "x"})), ("c3", "memory_write", named)]);
+    assert!(!talk.names.iter().any(|name| name == "WRITE_MEMORY"), "one that is named may be there: {:?}", talk.names);
     talk.result("in-1.1.1", json!("written"));
+    talk.result("in-1.1.2", json!("kept"));
+    talk.reply("", &[("c4", "memory_write", new), ("c5", "memory_list", json!({}))]);
+    for name in ["UPDATE_MEMORY", "WRITE_MEMORY", "DISPATCH_TASK"] {
+        assert!(talk.names.iter().any(|one| one == name), "{name}: {:?}", talk.names);
+    }
+    talk.result("in-1.2.0", json!("kept"));
+    talk.result("in-1.2.1", json!([]));
     talk.reply("I wait.", &[]);
     talk.result("in-1.1.0", json!("built"));
     talk.reply("All is done.", &[]);
     talk.extract();
     assert_eq!(talk.turn(0).status, TurnStatus::Completed);
-    for name in ["DISPATCH_TASK", "DISPATCH_AGENT", "TRACK_ASYNC_OPERATION", "ASYNC_OPERATION_COMPLETED"] {
-        assert!(talk.names.iter().any(|one| one == name), "{name}: {:?}", talk.names);
-    }
-    assert!(talk.names.iter().all(|name| NAMES.contains(&name.as_str())), "{:?}", talk.names);
+    talk.say("more");
+    let turn = talk.talk().lanes[0].turn.turn_id.clone();
+    talk.guide(json!({"cancel_turn": turn}));
+    // There are no workflows.
+    let made: BTreeSet<&str> = talk.names.iter().map(String::as_str).chain(["DISPATCH_WORKFLOW"]).collect();
+    let all: BTreeSet<&str> = NAMES.into_iter().collect();
+    assert_eq!((made, TurnDecision::NAMES), (all, NAMES));
 }
 
 #[test]
@@ -60,7 +77,8 @@ fn s_49_a_single_turn_runs_in_order() {
     assert!(talk.talk().lanes.is_empty() && talk.calls().is_empty());
     assert_eq!(talk.said(), [("user".into(), "hello".into()), ("agent".into(), "Hi!".into())]);
     assert_eq!(talk.records(LogKind::Move).len(), 1);
-    assert_eq!(talk.names, ["START_TURN", "APPEND_MESSAGE", "RESUME_FROM_TOOL", "APPEND_MESSAGE", "COMPLETE_TURN"]);
+    let begun = ["START_TURN", "APPEND_MESSAGE", "RESUME_FROM_TOOL"];
+    assert_eq!(talk.names, [&begun[..], &["APPEND_MESSAGE", "COMPLETE_TURN", "WRITE_MEMORY"]].concat());
     let turn = talk.turn(0);
     assert_eq!((turn.moves, turn.context_assembly_run_id.is_some()), (1, true));
     assert!(turn.memory_extraction_run_id.is_some() && turn.issues.is_empty());

@@ -90,6 +90,14 @@ fn tools() {
     assert!(check(Tool, &joins).is_ok());
     joins["async"] = json!(true);
     refused(Tool, &joins, "async", "loop_in");
+    let mut asks = with(Tool, "target_type", json!("agent"));
+    asks["retry"] = json!({"max_attempts": 1, "timeout_ms": 5_000});
+    assert!(check(Tool, &asks).is_ok());
+    asks["retry"]["max_attempts"] = json!(2);
+    refused(Tool, &asks, "retry.max_attempts", "must be 1 where an agent is called");
+    // Told once, for what is wrong with it.
+    asks["retry"]["max_attempts"] = json!(0);
+    refused(Tool, &asks, "retry.max_attempts", "from 1 to 20");
 }
 
 #[test]
@@ -126,6 +134,10 @@ fn personas_and_agents() {
     set(Persona, "context_budget", json!(1.5), "context_budget", "from 0.05 to 1");
     set(Persona, "assembly", json!("always"), "assembly", "per_turn, per_call");
     set(Persona, "compaction", json!({"chunk_size": 0}), "compaction.chunk_size", "from 1");
+    set(Persona, "compaction", json!({"model_profile": "m"}), "compaction.model_profile", "model_profile_id");
+    let profile = "compaction.model_profile_id";
+    set(Persona, "compaction", json!({"model_profile_id": "a b"}), profile, "allowed are letters");
+    set(Persona, "compaction", json!({"model_profile_id": 7}), profile, "must be a string");
     set(Persona, "busy", json!("ster"), "busy", "did you mean \"steer\"?");
     set(Agent, "project_ids", json!([]), "project_ids", "at least one project");
     set(Agent, "persona_inline", json!({}), "persona_inline", "leave one of them out");
@@ -135,6 +147,17 @@ fn personas_and_agents() {
     let mut inline = with(Agent, "persona_inline", json!({"system_prompt": "x", "model_profile_id": "m", "id": "y"}));
     inline["persona_ref"] = Value::Null;
     refused(Agent, &inline, "persona_inline.id", "not a known field");
+}
+
+#[test]
+fn branches_of_projects() {
+    for name in ["main", "release/2.1", "team/a-b_c"] {
+        assert!(check(Project, &with(Project, "default_branch", json!(name))).is_ok(), "{name}");
+    }
+    for name in ["a b", "-main", "a..b", "a//b", "/a", "a/", "a.lock", "a.", ".a", "a~1", "a:b", "a\\b", "@", "a@{1}"] {
+        set(Project, "default_branch", json!(name), "default_branch", "is no name of a branch");
+    }
+    set(Project, "default_branch", json!(" "), "default_branch", "must not be blank");
 }
 
 #[test]

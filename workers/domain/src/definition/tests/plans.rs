@@ -6,8 +6,8 @@ use schemas::id::DefinitionId;
 use schemas::json::Json;
 use serde_json::{Value, json};
 
-use super::super::plan::{Item, Known, KnownDefinitions, change, document, order, placed, tell, unmet};
-use super::super::{Checked, check};
+use super::super::plan::{Item, Known, KnownDefinitions, change, document, namesakes, order, placed, tell, unmet};
+use super::super::{Checked, check, references};
 use super::{checked, least, with};
 
 #[test]
@@ -83,7 +83,7 @@ fn told(items: &[Checked], known: &KnownDefinitions) -> Vec<String> {
 fn stored(kinds: &[DefinitionKind]) -> KnownDefinitions {
     let entry = |kind: &DefinitionKind| {
         let new = checked(*kind).new;
-        let known = Known { version: 2, content_hash: new.content_hash, library_id: new.library_id };
+        let known = Known { name: new.name, version: 2, content_hash: new.content_hash, library_id: new.library_id };
         ((*kind, new.id), known)
     };
     kinds.iter().map(entry).collect()
@@ -102,6 +102,27 @@ fn references_lead_to_the_same_write_or_the_store() {
     let list = [persona, checked(DefinitionKind::Tool), checked(DefinitionKind::ModelProfile)];
     let known = stored(&[DefinitionKind::Library, DefinitionKind::Task]);
     assert_eq!(told(&list, &known), [""; 0]);
+}
+
+#[test]
+fn tools_of_one_name_are_told_where_they_are_listed() {
+    let id = |text: &str| DefinitionId::parse(text).expect("an id");
+    let names = [("t1", "search"), ("t2", "find"), ("t3", "search"), ("t4", "search")];
+    let names = names.into_iter().map(|(tool, name)| (id(tool), name.to_owned())).collect();
+    let told = |tools: Value| {
+        let listed = references(DefinitionKind::Persona, &with(DefinitionKind::Persona, "tool_ids", tools));
+        let found = namesakes([(7, listed.as_slice())], &names);
+        found.into_iter().map(|(index, one)| format!("{index} {}: {}", one.field, one.message)).collect::<Vec<_>>()
+    };
+    assert_eq!(told(json!(["t1", "t2", "unknown"])), [""; 0]);
+    let both = |other: &str| {
+        format!(
+            "the tools t1 and {other} are both named \"search\", by which a model calls them; rename one of them, or \
+             take it out"
+        )
+    };
+    let told = told(json!(["t1", "t3", "t2", "t4"]));
+    assert_eq!(told, [format!("7 tool_ids[1]: {}", both("t3")), format!("7 tool_ids[3]: {}", both("t4"))]);
 }
 
 fn agent(persona_ref: Value) -> Checked {

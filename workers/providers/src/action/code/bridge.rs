@@ -1,6 +1,7 @@
 //! What a program and its host say to each other: the program prints calls of its agent's tools between
 //! its own lines (`prelude.js` says how), and reads the answers. All limits are kept on this side.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -13,19 +14,19 @@ use futures::stream::FuturesUnordered;
 use futures::{FutureExt, StreamExt};
 use schemas::conversation::Operation;
 use schemas::json::{Json, is_too_deep};
-use schemas::limits::{CODE_CALL_BYTES_MAX, CODE_CALLS_MAX, JSON_DEPTH_MAX};
+use schemas::limits::{CODE_CALL_BYTES_MAX, CODE_CALLS_MAX, CODE_OUTPUT_BYTES_MAX, JSON_DEPTH_MAX};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, BufReader};
 use tokio::sync::{Semaphore, mpsc};
 use tokio::time::Instant;
 
-use super::{PRINTED_BYTES_MAX, printed_too_much, unreadable};
+use super::{printed_too_much, unreadable};
 
 /// The first line of the prelude begins with it; the whole line is the mark of the calls.
 const HELLO: &[u8] = b"stepfleet-tools ";
 /// A call that is a little too large is refused, not the end of the program.
-const LINE_BYTES_MAX: usize = PRINTED_BYTES_MAX + 2 * CODE_CALL_BYTES_MAX;
+const LINE_BYTES_MAX: usize = CODE_OUTPUT_BYTES_MAX + 2 * CODE_CALL_BYTES_MAX;
 /// Calls of one program that are open, or whose answer it has not read; as many more wait to be taken. Most of
 /// them are refusals.
 const WAITING_MAX: usize = 4 * CODE_CALLS_MAX;
@@ -42,6 +43,8 @@ pub struct Bridge<'a> {
     running: Semaphore,
     /// `{tool, ok | error, ms}` for each call, by its index.
     calls: Mutex<Vec<Value>>,
+    /// Bytes that the program has printed, on both its streams.
+    printed: AtomicUsize,
 }
 
 /// A call as it is printed.
@@ -77,7 +80,8 @@ impl<'a> Bridge<'a> {
     /// `execution`: the call that runs the program.
     pub fn new(runner: &'a dyn ActionRunner, execution: &'a ActionCall) -> Self {
         let toolbox = execution.request.context.toolbox.clone().unwrap_or_default();
-        Self { runner, execution, toolbox, running: Semaphore::new(RUNNING_MAX), calls: Mutex::default() }
+        let (running, calls) = (Semaphore::new(RUNNING_MAX), Mutex::default());
+        Self { runner, execution, toolbox, running, calls, printed: AtomicUsize::new(0) }
     }
 
     /// Serves a program until it prints nothing more, and gives what it printed but for its calls.
@@ -102,6 +106,15 @@ impl<'a> Bridge<'a> {
             printed = self.listen(output, ask) => printed,
             never = answers => never,
         }
+    }
+
+    /// Counts what was printed, whichever stream it came on.
+    ///
+    /// # Errors
+    /// It is too much by now.
+    pub fn count_printed(&self, bytes: usize) -> Result<(), ActionFailure> {
+        let before = self.printed.fetch_add(bytes, Ordering::Relaxed);
+        if before + bytes > CODE_OUTPUT_BYTES_MAX { Err(printed_too_much()) } else { Ok(()) }
     }
 
     /// What became of the calls so far. Of what was still under way, it is not known.
@@ -129,7 +142,7 @@ impl<'a> Bridge<'a> {
         let (mut printed, mut count) = (Vec::new(), 0);
         let mut mark: Option<Vec<u8>> = None;
         loop {
-            let mut line = Vec::new();
+            let (mut line, before) = (Vec::new(), printed.len());
             let mut bounded = (&mut output).take(LINE_BYTES_MAX as u64 + 1);
             let read = bounded.read_until(b'\n', &mut line).await.map_err(|error| unreadable(&error))?;
             if read == 0 {
@@ -151,9 +164,7 @@ impl<'a> Bridge<'a> {
                     None => printed.append(&mut line),
                 },
             }
-            if printed.len() > PRINTED_BYTES_MAX {
-                return Err(printed_too_much());
-            }
+            self.count_printed(printed.len() - before)?;
         }
     }
 

@@ -10,6 +10,7 @@ use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, duplex, split};
 
 use super::*;
 use crate::action::code::bridge::Bridge;
+use crate::action::code::take;
 
 const MARK: &str = "stepfleet-tools 0a1b";
 
@@ -180,6 +181,25 @@ async fn what_is_printed_is_kept_apart_from_calls() {
     assert_eq!((answers.len(), heard.calls().len()), (1, 1));
     let loud = "x".repeat(CODE_OUTPUT_BYTES_MAX);
     let failed = spoken(&bridge, &loud, 0).await.0.unwrap_err();
+    assert!(failed.error.message.contains("print less"), "{}", failed.error.message);
+}
+
+#[tokio::test]
+async fn what_is_printed_has_one_limit_for_both_streams() {
+    let (heard, execution) = (Heard::default(), execution(&[], "x"));
+    let told = |much: usize| "x".repeat(much);
+    let bridge = Bridge::new(&heard, &execution);
+    let (most, half) = (CODE_OUTPUT_BYTES_MAX, CODE_OUTPUT_BYTES_MAX / 2);
+    let (printed, _) = spoken(&bridge, &told(most), 0).await;
+    assert_eq!(printed.map(|text| text.len()).ok(), Some(most), "one may have all of it");
+    let bridge = Bridge::new(&heard, &execution);
+    let (printed, _) = spoken(&bridge, &told(half), 0).await;
+    assert!(printed.is_ok());
+    let aside = told(most - half);
+    assert_eq!(take(aside.as_bytes(), &bridge).await.map(|text| text.len()).ok(), Some(most - half));
+    let beyond = take(&b"x"[..], &bridge).await.unwrap_err();
+    assert!(beyond.error.message.contains(&format!("more than {most} bytes")), "{}", beyond.error.message);
+    let failed = spoken(&Bridge::new(&heard, &execution), &told(most + 1), 0).await.0.unwrap_err();
     assert!(failed.error.message.contains("print less"), "{}", failed.error.message);
 }
 

@@ -149,6 +149,10 @@ fn what_does_not_fit_a_result_is_cut_and_the_calls_are_kept() {
     let text = "x".repeat(most);
     assert_eq!(answer("few", &text), json!({"stdout": "few", "stderr": text, "calls": calls}));
     assert_eq!(told(Ok((text.clone(), String::new())), Vec::new()).unwrap(), json!({"stdout": text, "stderr": ""}));
+    // All that may be printed, on one stream: more than a result has room for.
+    let cut = answer(&"x".repeat(CODE_OUTPUT_BYTES_MAX), "");
+    let printed = cut["stdout"].as_str().unwrap();
+    assert!(printed.len() > most && printed.contains("more bytes were printed"), "{} bytes", printed.len());
 }
 
 #[test]

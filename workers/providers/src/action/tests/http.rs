@@ -66,6 +66,25 @@ async fn statuses_are_classed() {
     assert_eq!((failed.retry_after_ms, failed.may_have_happened), (Some(2_000), false));
 }
 
+/// Who answers whole knows that it failed. A line that breaks knows nothing, and neither does a gateway that got no
+/// good answer itself.
+#[tokio::test]
+async fn what_the_server_itself_reports_is_not_in_doubt() {
+    for (say, reported) in [
+        (Say::Answer(500, "", "oops".into()), true),
+        (Say::Answer(503, "", String::new()), true),
+        (Say::Answer(429, "", String::new()), true),
+        (Say::Answer(502, "", String::new()), false),
+        (Say::Answer(504, "", String::new()), false),
+        (Say::Cut, false),
+    ] {
+        let server = FakeServer::start(vec![say.clone()]).await;
+        let failed = run(json!({"url": server.url, "method": "POST"}), json!({})).await.unwrap_err();
+        assert_eq!(failed.reported, reported, "{say:?}: {}", failed.error.message);
+        assert!(failed.trouble.is_some(), "{say:?}");
+    }
+}
+
 #[tokio::test]
 async fn silence_is_a_timeout_that_may_have_happened() {
     let server = FakeServer::start(vec![Say::Silence]).await;

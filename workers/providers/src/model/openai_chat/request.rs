@@ -9,7 +9,7 @@ use crate::model::{Wire, json as helper};
 pub fn wire(endpoint: &Endpoint, request: &ChatRequest, stream: bool) -> Wire {
     let mut body = match &request.native {
         Some(native) => native.body.clone(),
-        None => translate(request, endpoint.is_original()),
+        None => translate(request, endpoint),
     };
     body["model"] = request.model.as_deref().unwrap_or(&endpoint.model).into();
     body["stream"] = stream.into();
@@ -24,8 +24,8 @@ pub fn wire(endpoint: &Endpoint, request: &ChatRequest, stream: bool) -> Wire {
     }
 }
 
-fn translate(request: &ChatRequest, original: bool) -> Value {
-    let parameters = &request.parameters;
+fn translate(request: &ChatRequest, endpoint: &Endpoint) -> Value {
+    let (parameters, original) = (&request.parameters, endpoint.is_original());
     let messages: Vec<Value> = request.messages.iter().flat_map(|message| said(message, original)).collect();
     let mut body = json!({"messages": messages});
     if !request.tools.is_empty() {
@@ -44,8 +44,9 @@ fn translate(request: &ChatRequest, original: bool) -> Value {
         }
     }
     if let Some(max_tokens) = parameters.max_tokens {
-        // The original's newer models refuse the older name, other servers know no other.
-        body[if original { "max_completion_tokens" } else { "max_tokens" }] = max_tokens.into();
+        // OpenAI's newer models refuse the older name, on Azure too; other servers know no other.
+        let is_newer = original || endpoint.is_azure();
+        body[if is_newer { "max_completion_tokens" } else { "max_tokens" }] = max_tokens.into();
     }
     if let Some(temperature) = parameters.temperature {
         body["temperature"] = temperature.into();

@@ -9,11 +9,12 @@ use crate::model::openai_chat;
 use crate::model::{Wire, json as helper};
 
 pub fn wire(endpoint: &Endpoint, request: &ChatRequest, stream: bool) -> Wire {
+    let model = request.model.as_deref().unwrap_or(&endpoint.model);
     let mut body = match &request.native {
         Some(native) => native.body.clone(),
-        None => translate(request),
+        None => translate(request, model),
     };
-    body["model"] = request.model.as_deref().unwrap_or(&endpoint.model).into();
+    body["model"] = model.into();
     body["stream"] = stream.into();
     Wire {
         url: format!("{}/responses", endpoint.base_url),
@@ -23,10 +24,13 @@ pub fn wire(endpoint: &Endpoint, request: &ChatRequest, stream: bool) -> Wire {
     }
 }
 
-fn translate(request: &ChatRequest) -> Value {
-    let parameters = &request.parameters;
-    let input: Vec<Value> = request.messages.iter().flat_map(items).collect();
-    let mut body = json!({"input": input, "store": false, "include": ["reasoning.encrypted_content"]});
+fn translate(request: &ChatRequest, model: &str) -> Value {
+    let (parameters, thinks) = (&request.parameters, thinks(model));
+    let input: Vec<Value> = request.messages.iter().flat_map(|message| items(message, thinks)).collect();
+    let mut body = json!({"input": input, "store": false});
+    if thinks {
+        body["include"] = json!(["reasoning.encrypted_content"]);
+    }
     if !request.tools.is_empty() {
         let tool = |tool: &domain::chat::ToolSpec| {
             json!({"type": "function", "name": tool.name, "description": tool.description,
@@ -58,8 +62,20 @@ fn translate(request: &ChatRequest) -> Value {
     body
 }
 
+/// Whether a model thinks before it answers. Those that do not refuse both ways of having thoughts with status 400:
+/// to be asked for them ("Encrypted content is not supported with this model", as in pydantic/pydantic-ai#2865), and
+/// to be sent those of another model ("Reasoning input items can only be provided to a reasoning or computer use
+/// model"). Of OpenAI's own, as its list of models has it (platform.openai.com/docs/models), these are all up to
+/// gpt-4.5, the `chat` variant of gpt-5, and the ones of ChatGPT. What has another name is taken to think.
+fn thinks(model: &str) -> bool {
+    // Gateways put a vendor before the name, tuned models have their kind there.
+    let name = model.rsplit('/').next().unwrap_or(model);
+    let name = name.strip_prefix("ft:").unwrap_or(name);
+    !["gpt-3", "gpt-4", "gpt-5-chat", "chatgpt-"].iter().any(|family| name.starts_with(family))
+}
+
 /// One message is several items here: texts that follow each other, calls, results, thoughts.
-fn items(message: &Message) -> Vec<Value> {
+fn items(message: &Message, thinks: bool) -> Vec<Value> {
     let mut items = Vec::new();
     let mut said: Vec<Value> = Vec::new();
     for part in &message.content {
@@ -67,7 +83,7 @@ fn items(message: &Message) -> Vec<Value> {
             said.push(content);
             continue;
         }
-        let Some(item) = item(part) else { continue };
+        let Some(item) = item(part, thinks) else { continue };
         items.extend(spoken(message.role, std::mem::take(&mut said)));
         items.push(item);
     }
@@ -94,7 +110,7 @@ fn content(role: Role, part: &Part) -> Option<Value> {
     })
 }
 
-fn item(part: &Part) -> Option<Value> {
+fn item(part: &Part, thinks: bool) -> Option<Value> {
     let own = Vendor::OpenaiResponses.as_str();
     Some(match part {
         Part::ToolCall(call) => json!({"type": "function_call", "call_id": call.id, "name": call.name,
@@ -102,7 +118,7 @@ fn item(part: &Part) -> Option<Value> {
         Part::ToolResult { call_id, content, is_error } => {
             json!({"type": "function_call_output", "call_id": call_id, "output": output(content, *is_error)})
         }
-        Part::Reasoning(thoughts) if thoughts.provider == own => {
+        Part::Reasoning(thoughts) if thinks && thoughts.provider == own => {
             // Without the cipher text the provider, which keeps nothing, could not know them.
             let cipher = thoughts.signature.as_ref()?;
             let summary = if thoughts.text.is_empty() {

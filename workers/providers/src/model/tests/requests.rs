@@ -1,6 +1,8 @@
 //! What is sent: one conversation in every shape, native bodies, and replies that go back.
 
-use domain::chat::{ImageSource, Message, NativeRequest, Part, Reasoning, Role, ToolCall, ToolChoice, ToolSpec};
+use domain::chat::{
+    ImageSource, Message, NativeRequest, Parameters, Part, Reasoning, Role, ToolCall, ToolChoice, ToolSpec,
+};
 
 use super::samples::{all, play};
 use super::*;
@@ -122,6 +124,10 @@ fn openai_is_sent_a_chat() {
     assert_eq!(wire.body, expected);
     let original = sent(Vendor::Openai, "https://api.openai.com/v1", false).body;
     assert_eq!((&original["max_completion_tokens"], &original["max_tokens"]), (&json!(100), &Value::Null));
+    for host in ["mine.openai.azure.com", "mine.cognitiveservices.azure.com"] {
+        let azure = sent(Vendor::Openai, &format!("https://{host}/openai/v1"), false).body;
+        assert_eq!((&azure["max_completion_tokens"], &azure["max_tokens"]), (&json!(100), &Value::Null), "{host}");
+    }
     assert_eq!((&original["stream"], &original["stream_options"]), (&json!(false), &Value::Null));
 }
 
@@ -149,6 +155,39 @@ fn responses_is_sent_items() {
         ],
     });
     assert_eq!(wire.body, expected);
+}
+
+/// What a model is sent that is to go on behind thoughts of `openai_responses`.
+fn sent_thoughts(model: &str) -> Value {
+    let thoughts = Reasoning {
+        text: "hm".to_owned(),
+        signature: Some("gAAAAABo".to_owned()),
+        id: Some("rs_1".to_owned()),
+        provider: Vendor::OpenaiResponses.as_str().to_owned(),
+    };
+    let said = vec![Part::Reasoning(thoughts), Part::text("A cat.")];
+    let asked = ChatRequest {
+        messages: vec![Message::new(Role::Assistant, said), Message::text(Role::User, "and now?")],
+        model: Some(model.to_owned()),
+        ..ChatRequest::default()
+    };
+    request(&endpoint(Vendor::OpenaiResponses, "https://api.openai.com/v1"), &asked, true).expect("a request").body
+}
+
+#[test]
+fn models_that_do_not_think_are_neither_asked_for_thoughts_nor_sent_any() {
+    let plain =
+        ["gpt-4o", "gpt-4o-mini", "gpt-4.1-nano", "gpt-4", "gpt-3.5-turbo", "gpt-5-chat-latest", "openai/gpt-4o"];
+    for model in plain.into_iter().chain(["chatgpt-4o-latest", "ft:gpt-4.1-mini-2025-04-14:mine::id"]) {
+        let body = sent_thoughts(model);
+        assert!(body.get("include").is_none(), "{model}: {body}");
+        assert_eq!(body["input"][0]["type"], "message", "{model}: {body}");
+    }
+    for model in ["gpt-5", "gpt-5-mini", "gpt-5.1", "o1", "o3", "o4-mini", "openai/gpt-oss-120b", "my-deployment"] {
+        let body = sent_thoughts(model);
+        assert_eq!(body["include"], json!(["reasoning.encrypted_content"]), "{model}");
+        assert_eq!(body["input"][0]["encrypted_content"], "gAAAAABo", "{model}: {body}");
+    }
 }
 
 #[test]

@@ -1,4 +1,5 @@
-//! Every sample in every piece size: the same reply, or the same failure, and pieces that add up.
+//! Every sample in every piece size: the same reply, or the same failure, and pieces that add up. Answers that
+//! were recorded whole lead to what is wanted, too.
 
 use std::path::PathBuf;
 
@@ -8,7 +9,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::sse::Reader;
 
-/// A recorded stream, and what it must lead to.
+/// A stream, or an answer that came whole, and what it must lead to.
 pub struct Sample {
     pub name: String,
     pub vendor: Vendor,
@@ -30,21 +31,28 @@ impl Sample {
             Vendor::Anthropic => find("event: message_stop"),
             Vendor::Openai if self.original() => find("data: [DONE]"),
             Vendor::Openai => find("\"finish_reason\":\"stop\""),
-            Vendor::OpenaiResponses => {
-                text.find("event: response.completed").unwrap_or_else(|| find("event: response.incomplete"))
-            }
+            // Not every server names its events.
+            Vendor::OpenaiResponses => text.find("response.completed").unwrap_or_else(|| find("response.incomplete")),
             Vendor::Gemini => find("\"finishReason\""),
         }
     }
 }
 
+/// The streams.
 pub fn all() -> Vec<Sample> {
+    let samples = ending(".sse");
+    assert!(samples.len() > 40, "the samples are there");
+    samples
+}
+
+/// The samples whose files end so.
+fn ending(end: &str) -> Vec<Sample> {
     let root = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("samples");
     let mut samples = Vec::new();
     for vendor in Vendor::ALL {
         for entry in std::fs::read_dir(root.join(vendor.as_str())).expect("a folder of samples") {
             let path = entry.expect("an entry").path();
-            if path.extension().is_some_and(|extension| extension == "sse") {
+            if path.to_str().is_some_and(|path| path.ends_with(end)) {
                 let want = std::fs::read(path.with_extension("want.json")).expect("what is wanted");
                 samples.push(Sample {
                     name: format!("{}/{}", vendor.as_str(), path.file_stem().expect("a name").display()),
@@ -55,7 +63,6 @@ pub fn all() -> Vec<Sample> {
             }
         }
     }
-    assert!(samples.len() > 25, "the samples are there");
     samples.sort_by(|a, b| a.name.cmp(&b.name));
     samples
 }
@@ -164,6 +171,33 @@ fn every_sample_leads_to_what_is_wanted() {
             assert_eq!(again.parts, reply.parts, "{}", sample.name);
             assert_eq!((again.finish, &again.usage), (reply.finish, &reply.usage), "{}", sample.name);
         }
+    }
+}
+
+#[test]
+fn every_whole_answer_leads_to_what_is_wanted() {
+    let answers = ending(".whole.json");
+    assert!(answers.len() > 10, "the answers are there");
+    for answer in answers {
+        let body = serde_json::from_slice(&answer.bytes).expect("json");
+        check(&answer, &read(answer.vendor, body));
+    }
+}
+
+/// What a server streams and what it answers whole is one reply, but for the ids that it makes up for each.
+#[test]
+fn recorded_answers_say_the_same_whole_and_streamed() {
+    for answer in ending(".whole.json") {
+        let name = answer.name.trim_end_matches(".whole");
+        let streamed = all().into_iter().find(|sample| sample.name == name).expect("its stream");
+        let whole = read(answer.vendor, serde_json::from_slice(&answer.bytes).expect("json")).expect("a reply");
+        let (streamed, _) = play(streamed.vendor, streamed.original(), [streamed.bytes.as_slice()]);
+        let streamed = streamed.expect("a reply");
+        assert_eq!((streamed.text(), streamed.finish), (whole.text(), whole.finish), "{name}");
+        let calls = |reply: &ChatReply| -> Vec<(String, Value)> {
+            reply.tool_calls().map(|call| (call.name.clone(), call.input.clone())).collect()
+        };
+        assert_eq!(calls(&streamed), calls(&whole), "{name}");
     }
 }
 

@@ -11,7 +11,7 @@ macro_rules! row {
 /// Held to the end of the transaction.
 pub(super) const LOCK: &str = "SELECT pg_advisory_xact_lock(hashtextextended('stepfleet definitions ' || $1, 0))";
 pub(super) const KNOWN: &str = "
-    SELECT d.kind, d.id, d.version, d.library_id, v.content_hash
+    SELECT d.kind, d.id, d.name, d.version, d.library_id, v.content_hash
     FROM unnest($2::text[], $3::text[]) AS given (kind, id)
     JOIN definitions AS d ON d.namespace = $1 AND d.kind = given.kind AND d.id = given.id
     JOIN definition_versions AS v

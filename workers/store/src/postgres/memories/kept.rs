@@ -3,14 +3,16 @@
 use async_trait::async_trait;
 use domain::failure::Failure;
 use domain::memory::kept::KeptMemory;
-use domain::ports::{MemoryTail, Revision, TailRow};
+use domain::ports::{MemoryTail, ModelOf, Revision, TailRow};
 use schemas::id::MemoryId;
 use schemas::memory::{Memory, MemoryOwner};
 
 use super::super::PostgresStore;
 use super::super::pool::Statement;
-use super::super::rows::{age, bound, get, now};
-use crate::remembering::{Corpus, kept_memory, memory, memory_columns, revision, tail_columns, tail_row};
+use super::super::rows::{age, bound, clean, get, now};
+use crate::remembering::{
+    Corpus, is_of_model, kept_memory, memory, memory_columns, model_of, revision, tail_columns, tail_row,
+};
 
 const TAIL: &str = concat!(
     "SELECT ",
@@ -56,6 +58,14 @@ const IS_NEAR: &str = "
             WHERE namespace = $1 AND agent_id = $2 AND embedding IS NULL AND embedding_model IS NOT NULL)
         AND (SELECT count(*) FROM (SELECT 1 FROM memories WHERE namespace = $1 AND agent_id = $2 LIMIT $3) AS own) < $3
         AS is_near";
+const OF_MODEL: &str = "
+    SELECT coalesce(embedding_model, '') AS model, namespace, agent_id FROM memories
+    WHERE coalesce(embedding_model, '') = $1 AND (namespace, agent_id) > ($2, $3) AND deleted_at_ms IS NULL
+    ORDER BY namespace, agent_id LIMIT 1";
+const OF_LATER_MODEL: &str = "
+    SELECT coalesce(embedding_model, '') AS model, namespace, agent_id FROM memories
+    WHERE coalesce(embedding_model, '') > $1 AND deleted_at_ms IS NULL
+    ORDER BY coalesce(embedding_model, ''), namespace, agent_id LIMIT 1";
 const SETTLED: &str = "
     SELECT namespace, agent_id, id, revision FROM memories
     WHERE (namespace, agent_id, id) > ($1, $2, $3) AND is_light ORDER BY namespace, agent_id, id LIMIT $4";
@@ -67,6 +77,8 @@ pub(in super::super) const SQL: &[(&str, &str)] = &[
     ("memories::mark_kept", MARK_KEPT),
     ("memories::lighten", LIGHTEN),
     ("memories::is_near", IS_NEAR),
+    ("memories::of_model", OF_MODEL),
+    ("memories::of_later_model", OF_LATER_MODEL),
     ("memories::settled", SETTLED),
 ];
 
@@ -119,6 +131,25 @@ impl MemoryTail for PostgresStore {
         let query = sqlx::query(IS_NEAR).bind(owner.namespace.to_string()).bind(owner.agent_id.to_string());
         let rows = self.0.by_key.fetch_all(query.bind(near as i64 + 1)).await?;
         rows.first().map_or(Ok(false), |row| get(row, "is_near"))
+    }
+
+    async fn lacking(&self, model: &str, after: Option<&ModelOf>) -> Result<Option<ModelOf>, Failure> {
+        let model = clean(model);
+        let texts = |of: fn(&ModelOf) -> String| after.map_or(String::new(), of);
+        let at = texts(|after| after.model.clone().unwrap_or_default());
+        let same = sqlx::query(OF_MODEL)
+            .bind(at.clone())
+            .bind(texts(|after| after.owner.namespace.to_string()))
+            .bind(texts(|after| after.owner.agent_id.to_string()));
+        let later = |model: String| sqlx::query(OF_LATER_MODEL).bind(model);
+        let mut found = self.0.pool.fetch_optional(same).await?;
+        if found.is_none() {
+            found = self.0.pool.fetch_optional(later(at)).await?;
+        }
+        if is_of_model(found.as_ref(), &model)? {
+            found = self.0.pool.fetch_optional(later(model.into_owned())).await?;
+        }
+        found.as_ref().map(model_of).transpose()
     }
 
     async fn settled(&self, after: Option<&Revision>, limit: usize) -> Result<Vec<Revision>, Failure> {

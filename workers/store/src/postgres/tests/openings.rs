@@ -61,7 +61,7 @@ async fn other_schema_versions_are_refused() {
     .await;
     for create in [true, false] {
         let error = refused(&url, OpenOptions { create, ..options(SHARDS) }).await;
-        assert!(matches!(error, OpenError::NewerSchema { found: 99, known: 13, .. }), "{error}");
+        assert!(matches!(error, OpenError::NewerSchema { found: 99, known: 14, .. }), "{error}");
         assert!(!error.may_pass());
     }
     execute(
@@ -72,7 +72,7 @@ async fn other_schema_versions_are_refused() {
     )
     .await;
     let error = refused(&url, check(None)).await;
-    assert!(matches!(error, OpenError::OlderSchema { found: 1, known: 13, .. }), "{error}");
+    assert!(matches!(error, OpenError::OlderSchema { found: 1, known: 14, .. }), "{error}");
     assert!(error.may_pass() && error.to_string().contains("stepfleet migrate"), "{error}");
     open(&url).await.close().await;
     execute(&url, "UPDATE _sqlx_migrations SET checksum = '\\x00' WHERE version = 1").await;

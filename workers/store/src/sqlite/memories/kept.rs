@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 use domain::failure::Failure;
 use domain::memory::kept::KeptMemory;
-use domain::ports::{MemoryTail, Revision, TailRow};
+use domain::ports::{MemoryTail, ModelOf, Revision, TailRow};
 use schemas::id::MemoryId;
 use schemas::json::Json;
 use schemas::memory::{Memory, MemoryOwner};
@@ -13,7 +13,9 @@ use super::super::SqliteStore;
 use super::super::failure::failure;
 use super::super::rows::get;
 use super::seen;
-use crate::remembering::{Corpus, kept_memory, memory, memory_columns, revision, tail_columns, tail_row};
+use crate::remembering::{
+    Corpus, is_of_model, kept_memory, memory, memory_columns, model_of, revision, tail_columns, tail_row,
+};
 
 const TAIL: &str = concat!(
     "SELECT ",
@@ -54,6 +56,14 @@ const IS_NEAR: &str = "
             WHERE namespace = ?1 AND agent_id = ?2 AND embedding IS NULL AND embedding_model IS NOT NULL)
         AND (SELECT count(*) FROM (SELECT 1 FROM memories INDEXED BY memories_id
             WHERE namespace = ?1 AND agent_id = ?2 LIMIT ?3)) < ?3 AS is_near";
+const OF_MODEL: &str = "
+    SELECT coalesce(embedding_model, '') AS model, namespace, agent_id FROM memories INDEXED BY memories_model
+    WHERE coalesce(embedding_model, '') = ?1 AND (namespace, agent_id) > (?2, ?3) AND deleted_at_ms IS NULL
+    ORDER BY namespace, agent_id LIMIT 1";
+const OF_LATER_MODEL: &str = "
+    SELECT coalesce(embedding_model, '') AS model, namespace, agent_id FROM memories INDEXED BY memories_model
+    WHERE coalesce(embedding_model, '') > ?1 AND deleted_at_ms IS NULL
+    ORDER BY coalesce(embedding_model, ''), namespace, agent_id LIMIT 1";
 const SETTLED: &str = "
     SELECT namespace, agent_id, id, revision FROM memories INDEXED BY memories_id
     WHERE (namespace, agent_id, id) > (?1, ?2, ?3) AND is_light = 1 ORDER BY namespace, agent_id, id LIMIT ?4";
@@ -67,6 +77,8 @@ pub(in super::super) const SQL: &[(&str, &str)] = &[
     ("memories::drop_blobs", DROP_BLOBS),
     ("memories::lighten", LIGHTEN),
     ("memories::is_near", IS_NEAR),
+    ("memories::of_model", OF_MODEL),
+    ("memories::of_later_model", OF_LATER_MODEL),
     ("memories::settled", SETTLED),
 ];
 
@@ -129,6 +141,23 @@ impl MemoryTail for SqliteStore {
         let query = sqlx::query(IS_NEAR).bind(owner.namespace.as_str()).bind(owner.agent_id.as_str());
         let row = query.bind(near as i64 + 1).fetch_one(&mut *self.0.readers.lend().await?).await.map_err(failure)?;
         get(&row, "is_near")
+    }
+
+    async fn lacking(&self, model: &str, after: Option<&ModelOf>) -> Result<Option<ModelOf>, Failure> {
+        let (at, namespace, agent) = after.map_or(("", "", ""), |after| {
+            let model = after.model.as_deref().unwrap_or_default();
+            (model, after.owner.namespace.as_str(), after.owner.agent_id.as_str())
+        });
+        let mut reader = self.0.readers.lend().await?;
+        let same = sqlx::query(OF_MODEL).bind(at).bind(namespace).bind(agent);
+        let mut found = same.fetch_optional(&mut *reader).await.map_err(failure)?;
+        if found.is_none() {
+            found = sqlx::query(OF_LATER_MODEL).bind(at).fetch_optional(&mut *reader).await.map_err(failure)?;
+        }
+        if is_of_model(found.as_ref(), model)? {
+            found = sqlx::query(OF_LATER_MODEL).bind(model).fetch_optional(&mut *reader).await.map_err(failure)?;
+        }
+        found.as_ref().map(model_of).transpose()
     }
 
     async fn settled(&self, after: Option<&Revision>, limit: usize) -> Result<Vec<Revision>, Failure> {

@@ -106,6 +106,8 @@ async fn orders_come_from_indexes() {
         "memories::tail",
         "memories::waiting",
         "memories::heavy",
+        "memories::of_model",
+        "memories::of_later_model",
         "memories::settled",
         "transcripts::unarchived",
         "transcripts::archived_ends",

@@ -1,7 +1,7 @@
 //! What is said is copied beside the journal, once, whatever fails, and no log holds up another.
 
-use domain::conversation::kept::{LogPlace, Stretch, light};
-use domain::ports::Conversations;
+use domain::conversation::kept::{KeptRecords, LogPlace, Stretch, light};
+use domain::ports::{Conversations, TranscriptArchive};
 use domain::read::ArchivedConversations;
 use domain::verify::verify_transcripts;
 use schemas::conversation::{LogKind, LogRecord, LogRow, Talk};
@@ -140,6 +140,28 @@ async fn bodies_that_an_earlier_release_did_not_archive_are_archived_before_they
     assert_eq!(world.light("c1").await, (1..=count).collect::<Vec<_>>());
     archivist.stop().await;
     assert_eq!(world.whole("c1").await, whole);
+}
+
+#[tokio::test(start_paused = true)]
+async fn late_results_are_moves_and_those_that_an_earlier_release_did_not_count_are_no_breach() {
+    for is_old in [true, false] {
+        let world = World::new();
+        world.ports.talker("s1", "c1").await;
+        world.say("s1", vec![record(LogKind::AsyncResult, "l1"), record(LogKind::Move, "m1")]).await;
+        let conversation_id = conversation_id("c1");
+        let place = LogPlace { namespace: Namespace::default_ns(), conversation_id, offset: 1 };
+        let mut kept = KeptRecords::default();
+        for row in world.ports.log_of("c1").await {
+            kept.add(&LogPlace { offset: row.offset, ..place.clone() }, &row).expect("a record");
+        }
+        assert_eq!(kept.ids().moves, [(1, "l1".to_owned()), (2, "m1".to_owned())]);
+        if is_old {
+            kept.moves.retain(|kept| kept.id != "l1");
+        }
+        world.archive.add_records(kept).await.expect("added");
+        world.ports.transcripts.record_archived(&[Stretch { first: place, upto: 2 }]).await.expect("recorded");
+        assert_eq!(world.verified().await, (if is_old { 4 } else { 5 }, Vec::new()));
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -61,6 +61,17 @@ async fn what_may_have_happened_is_not_repeated_blindly() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn what_the_target_reports_is_tried_again_as_often_as_is_configured() {
+    let away = ActionFailure::trouble(Trouble::ServerError, "answered with status 503", true);
+    let away = Say { after_ms: 0, outcome: Err(ActionFailure { reported: true, ..away }) };
+    let (result, performed) = ended(vec![away.clone(), ok()], task("o1", EffectClass::AtMostOnce)).await;
+    assert_eq!((result["success"].clone(), performed), (json!(true), 2));
+    let once = Operation { max_attempts: 1, ..task("o1", EffectClass::AtMostOnce) };
+    let (result, performed) = ended(vec![away], once).await;
+    assert_eq!((result["error"]["message"].clone(), performed), (json!("answered with status 503"), 1));
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_probe_decides_where_there_is_one() {
     for (probe, success, performed) in
         [(Probe::Happened(json!("done")), true, 1), (Probe::DidNotHappen, true, 2), (Probe::Unknown, false, 1)]

@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 use domain::failure::Failure;
 use domain::memory::kept::{Candidate, KeptMemory};
-use domain::ports::{MemoryTail, Revision, TailRow};
+use domain::ports::{MemoryTail, ModelOf, Revision, TailRow};
 use schemas::id::MemoryId;
 use schemas::json::Json;
 use schemas::memory::{Memory, MemoryOwner};
@@ -77,6 +77,13 @@ impl MemoryTail for MemStore {
         let corpus = self.corpus(owner);
         let lost = |rec: &MemoryRec| rec.embedding.is_none() && rec.memory.embedding_model.is_some();
         Ok(corpus.0.len() <= near && !corpus.0.values().filter_map(|row| row.rec.as_ref()).any(lost))
+    }
+
+    async fn lacking(&self, model: &str, after: Option<&ModelOf>) -> Result<Option<ModelOf>, Failure> {
+        let rows = self.rows(None, |row| row.rec.is_some()).into_iter();
+        let of = rows.filter_map(|(at, row)| Some(ModelOf { model: row.rec?.memory.embedding_model, owner: at.owner }));
+        let wanted = of.filter(|of| of.model.as_deref() != Some(model) && after.is_none_or(|after| of > after));
+        Ok(wanted.min())
     }
 
     async fn settled(&self, after: Option<&Revision>, limit: usize) -> Result<Vec<Revision>, Failure> {

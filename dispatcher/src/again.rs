@@ -1,0 +1,50 @@
+//! Workers of others tell failures of the infrastructure as they tell any end. What may be repeated does not end with
+//! that while it has attempts left: it is given to a worker again (SPEC W-TOOL-03, K-37).
+
+use domain::action;
+use domain::ports::{Claim, Ended, Ending};
+use domain::tool::POOL;
+use domain::tool::attempt::{self, Next};
+use schemas::action::NewAction;
+use schemas::api::AcceptedBody;
+use schemas::conversation::{Operation, OperationKind, OperationState};
+
+use crate::answer::Answer;
+use crate::gateway::Gateway;
+
+/// The answer to a checked action that tells such a failure; `None`: it is for the ledger. What is tried again has no
+/// row there, so that the result that is to come finds its id free.
+pub async fn taken(gateway: &Gateway, new: &NewAction) -> Answer<Option<AcceptedBody>> {
+    let Some(failed) = action::failure_of(new).filter(|failed| failed.error.retriable) else { return Ok(None) };
+    let row = gateway.operations.operation(&new.namespace, &failed.operation_id).await?;
+    let Some(row) = row.filter(|row| may_be_tried(&row.operation, new)) else { return Ok(None) };
+    let operation = &row.operation;
+    let answer = |accepted| {
+        let (action_id, session_id) = (new.action_id.clone(), operation.session_id.clone());
+        Ok(Some(AcceptedBody { action_id, session_id, accepted }))
+    };
+    if failed.attempt.is_some_and(|attempt| attempt < operation.attempt) {
+        // Told once more, and tried again since.
+        return answer(false);
+    }
+    let next = attempt::reported(operation, failed.error, gateway.clock.now_ms());
+    let Some(Next::Again { after_ms, error, lost }) = next else { return Ok(None) };
+    let holder = operation.claimed_by.as_deref().filter(|_| operation.state == OperationState::Running);
+    // Nobody has it: it is waiting for that already.
+    let Some(claimant) = holder else { return answer(false) };
+    // Of two who tell the same at once, one finds the claim that failed.
+    let claim = Claim { claimant, until_ms: operation.until_ms };
+    let (id, ended) = (&operation.operation_id, Ended::Again { after_ms, error, lost });
+    let ending = gateway.operations.end(&new.namespace, id, Some(claim), ended).await?;
+    tracing::debug!(operation = %id, attempt = operation.attempt, after_ms, ?ending, "a worker's attempt failed");
+    answer(matches!(ending, Ending::Scheduled))
+}
+
+/// Whether an action is about work of others that a worker has begun, and names no session but its own.
+fn may_be_tried(operation: &Operation, new: &NewAction) -> bool {
+    operation.kind == OperationKind::Task
+        && operation.pool != POOL
+        && operation.state.is_open()
+        && operation.attempt > 0
+        && new.session_id.as_ref().is_none_or(|session| *session == operation.session_id)
+}

@@ -1,0 +1,116 @@
+//! Failures of the infrastructure that workers of others tell: what is tried again, how often, and what ends.
+
+use domain::ports::DeadLetters;
+use schemas::definition::RetryPolicy;
+use schemas::topology::QUEUE_INGRESS;
+
+use super::*;
+
+/// A task of three attempts, with a wait of a second after the first one.
+fn retried(id: &str, effect_class: EffectClass) -> Operation {
+    let task = task(id, effect_class);
+    let mut request: ActionRequest = task.request.to().unwrap();
+    request.retry_on = RetryPolicy::default().retryable_errors;
+    Operation { request: Json::of(&request), max_attempts: 3, backoff_ms: 1_000, ..task }
+}
+
+fn failed(id: &str, code: &str, more: Value) -> Value {
+    let error = json!({"code": code, "message": "upstream is away", "retriable": true});
+    let mut body = json!({"operation_id": id, "error": error});
+    for (name, value) in more.as_object().unwrap() {
+        body[name] = value.clone();
+    }
+    body
+}
+
+/// Claims the only task there is; its attempt.
+async fn claimed(world: &World) -> Value {
+    let reply = world.post_as(ACT, CLAIM, json!({})).await;
+    assert_eq!(reply.status, StatusCode::OK, "there is one: {}", reply.text);
+    reply.json()["attempt"].clone()
+}
+
+/// Tells an end; whether it was new.
+async fn tell(world: &World, body: Value) -> bool {
+    let reply = world.post_as(ACT, "/api/tool-results", body).await;
+    assert_eq!(reply.status, StatusCode::ACCEPTED, "{}", reply.text);
+    reply.json()["accepted"].as_bool().unwrap()
+}
+
+async fn pass(ms: u64) {
+    tokio::time::sleep(Duration::from_millis(ms)).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_failure_of_the_infrastructure_costs_an_attempt_until_they_are_used_up() {
+    let (world, ports) = talking().await;
+    dispatch(&ports, vec![retried("o1", EffectClass::Idempotent)]).await;
+    assert_eq!(claimed(&world).await, 1);
+    assert!(tell(&world, failed("o1", "TIMEOUT", json!({"attempt": 1}))).await);
+    let row = ports.work("o1").await.operation;
+    assert_eq!((row.state, row.attempt, row.lost), (OperationState::Pending, 1, 0));
+    assert_eq!((row.claimed_by, row.error.as_deref()), (None, Some("upstream is away")));
+    assert_eq!(world.post_as(ACT, CLAIM, json!({})).await.status, StatusCode::NO_CONTENT, "it waits");
+    assert!(!tell(&world, failed("o1", "TIMEOUT", json!({}))).await, "the same once more");
+    pass(1_000).await;
+    assert_eq!(claimed(&world).await, 2, "and costs nothing");
+    assert!(!tell(&world, failed("o1", "TIMEOUT", json!({"attempt": 1}))).await, "late, of the first attempt");
+    assert_eq!(ports.work_state("o1").await, OperationState::Running, "it stays with its holder");
+    assert!(tell(&world, failed("o1", "EXECUTION_FAILED", json!({"session_id": "s1"}))).await);
+    pass(1_990).await;
+    assert_eq!(world.post_as(ACT, CLAIM, json!({})).await.status, StatusCode::NO_CONTENT, "waits double");
+    pass(10).await;
+    assert_eq!(claimed(&world).await, 3);
+    let action = result_id(&operation_id("o1"));
+    assert!(world.store.action(&Namespace::default_ns(), &action).await.unwrap().is_none(), "no end was told");
+    assert!(tell(&world, failed("o1", "TIMEOUT", json!({"attempt": 3}))).await);
+    assert_eq!(ports.work_state("o1").await, OperationState::Failed);
+    let told = world.store.action(&Namespace::default_ns(), &action).await.unwrap().expect("a result");
+    assert_eq!(told.payload.to_value()["error"]["code"], "TIMEOUT");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_must_not_be_repeated_or_is_no_matter_of_infrastructure_ends() {
+    let (world, ports) = talking().await;
+    for (id, class, code) in [
+        ("o-once", EffectClass::AtMostOnce, "TIMEOUT"),
+        ("o-probe", EffectClass::Probeable, "TIMEOUT"),
+        ("o-input", EffectClass::Pure, "INVALID_INPUT"),
+    ] {
+        dispatch(&ports, vec![retried(id, class)]).await;
+        claimed(&world).await;
+        assert!(tell(&world, failed(id, code, json!({"attempt": 1}))).await);
+        assert_eq!(ports.work_state(id).await, OperationState::Failed, "{id}");
+    }
+    dispatch(&ports, vec![retried("o1", EffectClass::Pure)]).await;
+    claimed(&world).await;
+    let payload = failed("o1", "TIMEOUT", json!({}));
+    let astray = json!({"type": "tool_result", "action_id": "astray", "session_id": "s2", "payload": payload});
+    let refused = world.post_as(ACT, "/api/actions", astray).await;
+    assert_eq!(refused.problem(), "session_not_found", "{}", refused.text);
+    assert_eq!(ports.work_state("o1").await, OperationState::Running);
+    assert!(tell(&world, json!({"operation_id": "o1", "result": 21})).await);
+    let late = world.post_as(ACT, "/api/tool-results", failed("o1", "TIMEOUT", json!({}))).await;
+    assert_eq!(late.problem(), "no_open_operation", "the first end counts");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_comes_over_the_broker_is_tried_again_as_well() {
+    let (world, ports) = talking().await;
+    dispatch(&ports, vec![retried("o1", EffectClass::Pure)]).await;
+    assert_eq!(claimed(&world).await, 1);
+    let report = json!({"type": "tool_result", "payload": failed("o1", "TIMEOUT", json!({"attempt": 1}))});
+    for _ in 0..2 {
+        world.queue.put(QUEUE_INGRESS, report.to_string().into_bytes());
+    }
+    world.until(|| world.queue.acknowledged(QUEUE_INGRESS) == 2).await;
+    assert!(world.queue.list(10).await.unwrap().is_empty(), "none is dead");
+    let row = ports.work("o1").await.operation;
+    assert_eq!((row.state, row.attempt), (OperationState::Pending, 1));
+    pass(1_000).await;
+    assert_eq!(claimed(&world).await, 2);
+    let result = json!({"type": "tool_result", "payload": {"operation_id": "o1", "result": 21, "attempt": 2}});
+    world.queue.put(QUEUE_INGRESS, result.to_string().into_bytes());
+    world.until(|| world.queue.acknowledged(QUEUE_INGRESS) == 3).await;
+    assert_eq!(ports.work_state("o1").await, OperationState::Completed);
+}
