@@ -239,8 +239,10 @@ async fn an_agent_without_input_gets_guidance_and_nobody_is_fine_too() {
 #[tokio::test(start_paused = true)]
 async fn an_agent_without_turns_gets_the_message_and_no_turn_is_promised() {
     let world = World::new().await;
-    let agents = json!([{"agent_id": "a1", "moniker": "echo"}, {"agent_id": "a2", "moniker": "converse"}]);
-    world.post("/api/conversations", json!({"conversation_id": "c1", "agents": agents})).await;
+    let agents =
+        json!([{"agent_id": "a1", "moniker": "echo"}, {"agent_id": "a2", "moniker": "converse", "task": "answers"}]);
+    let made = world.post("/api/conversations", json!({"conversation_id": "c1", "agents": agents})).await;
+    assert_eq!(made.status, StatusCode::CREATED, "{}", made.text);
     let body = json!({"text": "hello", "message_id": "m1"});
     let first = world.post(PATH, body.clone()).await.json();
     assert_eq!(led_to(&first), [("a1", "delivered"), ("a2", "turn")]);

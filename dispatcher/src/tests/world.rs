@@ -162,9 +162,10 @@ impl World {
         self.send(request(Method::DELETE, path, ADMIN, Body::empty())).await
     }
 
-    /// Creates a conversation with agents that echo, alive, and returns their sessions.
+    /// Creates a conversation with agents that take turns, alive, and returns their sessions.
     pub async fn converse(&self, conversation: &str, agents: &[&str]) -> Vec<String> {
-        let seats: Vec<Value> = agents.iter().map(|id| json!({"agent_id": id, "moniker": "echo"})).collect();
+        let seat = |id: &&str| json!({"agent_id": id, "moniker": "converse", "task": "answers"});
+        let seats: Vec<Value> = agents.iter().map(seat).collect();
         let body = json!({"conversation_id": conversation, "agents": seats});
         let reply = self.post("/api/conversations", body).await;
         assert_eq!(reply.status, StatusCode::CREATED, "{}", reply.text);

@@ -85,7 +85,8 @@ pub(super) const SCAN: &str = "
 pub(super) const STAMPS: &str = concat!(
     "SELECT id, ",
     stamp!(),
-    " AS stamp FROM memories WHERE namespace = $1 AND agent_id = $2 AND deleted_at_ms IS NULL LIMIT $3"
+    " AS stamp FROM memories WHERE namespace = $1 AND agent_id = $2 AND deleted_at_ms IS NULL
+    ORDER BY updated_at_ms DESC, id DESC LIMIT $3"
 );
 /// Those of the given ids, by their key: every other index has the living alone.
 macro_rules! given {
