@@ -14,7 +14,7 @@ use crate::gateway::Gateway;
 
 /// The answer to a checked action that tells such a failure; `None`: it is for the ledger. What is tried again has no
 /// row there, so that the result that is to come finds its id free.
-pub async fn taken(gateway: &Gateway, new: &NewAction) -> Answer<Option<AcceptedBody>> {
+pub async fn put_back(gateway: &Gateway, new: &NewAction) -> Answer<Option<AcceptedBody>> {
     let Some(failed) = action::failure_of(new).filter(|failed| failed.error.retriable) else { return Ok(None) };
     let row = gateway.operations.operation(&new.namespace, &failed.operation_id).await?;
     let Some(row) = row.filter(|row| may_be_tried(&row.operation, new)) else { return Ok(None) };

@@ -19,8 +19,6 @@ use schemas::telemetry::metric;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use crate::again;
-use crate::answer::Answer;
 use crate::gateway::Gateway;
 use crate::submit;
 
@@ -201,9 +199,9 @@ fn read(gateway: &Gateway, content: Content) -> Result<NewAction, String> {
 async fn check(gateway: &Gateway, mut action: NewAction) -> Result<Option<NewAction>, String> {
     let mut failures = 0;
     loop {
-        match is_settled(gateway, &mut action).await {
-            Ok(true) => return Ok(None),
-            Ok(false) => return Ok(Some(action)),
+        match submit::admit(gateway, &mut action).await {
+            Ok(Some(_)) => return Ok(None),
+            Ok(None) => return Ok(Some(action)),
             Err(no) if no.0.code == Code::Unavailable => {}
             Err(no) => return refused(no.0.code, reason_of(&no.0)),
         }
@@ -215,12 +213,6 @@ async fn check(gateway: &Gateway, mut action: NewAction) -> Result<Option<NewAct
             pause(failures).await;
         }
     }
-}
-
-/// Whether nothing is left to accept of an action that is as it should be.
-async fn is_settled(gateway: &Gateway, action: &mut NewAction) -> Answer<bool> {
-    submit::check(gateway, action).await?;
-    Ok(again::taken(gateway, action).await?.is_some())
 }
 
 /// Whether the store cannot be read at present: what it knows of this action, which is found by its key.

@@ -53,14 +53,20 @@ async fn try_submit(
         caller.need(scope_of(kind))?;
     }
     let mut new = action::parse(body, context(gateway, caller, idempotency_key(headers)?))?;
-    check(gateway, &mut new).await?;
-    if let Some(body) = again::taken(gateway, &new).await? {
+    if let Some(body) = admit(gateway, &mut new).await? {
         return Ok((StatusCode::ACCEPTED, Json(body)));
     }
     // Spans of the client's own trace are found by this.
     let client = headers.get("traceparent").and_then(|value| value.to_str().ok()).unwrap_or_default();
     let body = accept(gateway, new, begun, client).await?;
     Ok((StatusCode::ACCEPTED, Json(body)))
+}
+
+/// Checks an action. `Some`: the answer to one that leaves nothing to accept, since the work that it tells of is tried
+/// again; all others are for the ledger.
+pub async fn admit(gateway: &Gateway, new: &mut NewAction) -> Answer<Option<AcceptedBody>> {
+    check(gateway, new).await?;
+    again::put_back(gateway, new).await
 }
 
 /// Accepts a checked action, and sends it on its way if it is new.
@@ -196,7 +202,7 @@ pub fn with_remedy(code: Code, detail: &str) -> String {
 
 /// What is refused before the ledger sees it. Whether a field is the fleet's own depends on the session, so what has
 /// such fields is for the session it was checked against, and for no other that is created meanwhile.
-pub async fn check(gateway: &Gateway, new: &mut NewAction) -> Answer<()> {
+async fn check(gateway: &Gateway, new: &mut NewAction) -> Answer<()> {
     check_id(new)?;
     check_result(gateway, new).await?;
     if !matches!(new.kind, ActionType::Input | ActionType::Interrupt) {

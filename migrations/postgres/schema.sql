@@ -165,7 +165,7 @@ TABLE memories
   CREATE INDEX memories_far ON memories USING btree (namespace, agent_id) WHERE ((embedding IS NULL) AND (embedding_model IS NOT NULL))
   CREATE INDEX memories_kept ON memories USING btree (kept_at_ms) WHERE ((NOT is_light) AND (kept_at_ms IS NOT NULL))
   CREATE UNIQUE INDEX memories_label ON memories USING btree (namespace, agent_id, label) WHERE (label IS NOT NULL)
-  CREATE INDEX memories_model ON memories USING btree (COALESCE(embedding_model, ''::text), namespace, agent_id) WHERE (deleted_at_ms IS NULL)
+  CREATE INDEX memories_model ON memories USING btree (COALESCE(embedding_model, ''::text), namespace, agent_id, id) WHERE (deleted_at_ms IS NULL)
   CREATE INDEX memories_recent ON memories USING btree (namespace, agent_id, updated_at_ms DESC, id DESC) WHERE (deleted_at_ms IS NULL)
   CREATE INDEX memories_tail ON memories USING btree (namespace, agent_id, id) WHERE (NOT is_light)
   CREATE INDEX memories_tier ON memories USING btree (namespace, agent_id, tier, updated_at_ms DESC, id DESC) WHERE (deleted_at_ms IS NULL)

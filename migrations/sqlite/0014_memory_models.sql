@@ -1,2 +1,3 @@
 -- Memories that have no vector, or one of another model, are found without a look at all the others.
-CREATE INDEX memories_model ON memories (coalesce(embedding_model, ''), namespace, agent_id) WHERE deleted_at_ms IS NULL;
+CREATE INDEX memories_model ON memories (coalesce(embedding_model, ''), namespace, agent_id, id)
+    WHERE deleted_at_ms IS NULL;

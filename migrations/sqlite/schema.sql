@@ -309,7 +309,8 @@ CREATE INDEX memories_kept ON memories (kept_at_ms) WHERE is_light = 0 AND kept_
 
 CREATE UNIQUE INDEX memories_label ON memories (namespace, agent_id, label) WHERE label IS NOT NULL;
 
-CREATE INDEX memories_model ON memories (coalesce(embedding_model, ''), namespace, agent_id) WHERE deleted_at_ms IS NULL;
+CREATE INDEX memories_model ON memories (coalesce(embedding_model, ''), namespace, agent_id, id)
+    WHERE deleted_at_ms IS NULL;
 
 CREATE INDEX memories_recent ON memories (namespace, agent_id, updated_at_ms DESC, id DESC)
     WHERE deleted_at_ms IS NULL;

@@ -18,14 +18,15 @@ use crate::session::{Cause, SessionSpec, SessionStatus, StopReason};
 pub struct AcceptedBody {
     pub action_id: ActionId,
     pub session_id: SessionId,
-    /// False when this very action was accepted before.
+    /// False when this very action, or this failure of an attempt, was told before. Of a failure that is tried again
+    /// there is no action to read.
     pub accepted: bool,
 }
 
 /// A task that somebody else's worker has claimed.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct TaskBody {
-    /// Goes back with the end: `POST /api/tool-results` `{operation_id, result | error}`.
+    /// Goes back with the end: `POST /api/tool-results` `{operation_id, result | error, attempt}`.
     pub operation_id: OperationId,
     /// The same for all attempts at this task, another for any other.
     pub idempotency_key: String,

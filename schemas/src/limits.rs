@@ -372,10 +372,11 @@ pub const EMBEDDING_API_CHARS_MAX: usize = 8_000;
 pub const EMBEDDING_BATCH_MAX: usize = 128;
 /// Texts of one call of an embedder.
 pub const EMBEDDING_TEXTS_MAX: usize = 2_048;
-/// Memories that lack a vector get theirs by the batch, of so many agents at most, once in so long, and are looked for
-/// so long after the last one: whoever writes and searches meanwhile needs embedder and database, too.
+/// Agents whose memories one round of re-embedding takes.
 pub const REEMBED_AGENTS_MAX: usize = 16;
+/// Between two rounds, milliseconds: whoever writes and searches meanwhile needs embedder and database, too.
 pub const REEMBED_INTERVAL_MS: u64 = 1_000;
+/// After a walk that found nothing more, until the next, milliseconds.
 pub const REEMBED_REST_MS: u64 = 60_000;
 /// Numbers of one vector.
 pub const EMBEDDING_DIMENSIONS_MAX: usize = 8_192;

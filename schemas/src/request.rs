@@ -103,7 +103,7 @@ pub struct ToolResultPayload {
     /// A text, or an object `{code, message, retriable}`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<Value>,
-    /// That of the task. With it, a failure that is told once more ends no later attempt.
+    /// Attempt of the task, from 1, as at its claim. With it, a failure that is told once more ends no later attempt.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub attempt: Option<u32>,
 }

@@ -2,7 +2,8 @@
 
 /**
  * @typedef {{offset: number, at: string, turn: string|null, agent: string|null,
- *   kind: 'message'|'calls'|'result'|'note'|'summary'|'event', [more: string]: any}} Entry
+ *   kind: 'message'|'calls'|'result'|'note'|'summary'|'event',
+ *   messageId?: string|null, hasText?: boolean, [more: string]: any}} Entry
  */
 
 const entry = (offset, at, kind, turn, agent, more) => ({ offset, at, kind, turn: turn ?? null, agent: agent ?? null, ...more });
@@ -13,7 +14,7 @@ export function entryOfView(view) {
   const make = (kind, more) => entry(offset, at, kind, turn, agent, more);
   if (type === 'utterance') return make('message', { message: view });
   if (type === 'tool_call') {
-    return make('calls', { move: data.move, message: null, says: Boolean(data.reasoning), calls: data.tool_calls, background: (data.in_background ?? []).map(([id]) => id), thoughts: thoughtsOf(data.parts) });
+    return make('calls', { move: data.move, messageId: null, hasText: Boolean(data.reasoning), calls: data.tool_calls, background: (data.in_background ?? []).map(([id]) => id), thoughts: thoughtsOf(data.parts) });
   }
   if (type === 'tool_result') return make('result', { result: data, isAsync: Boolean(data.operation_id) });
   if (type === 'summary') return make('summary', { summary: data });
@@ -29,7 +30,7 @@ export function entryOfFrame(frame) {
   const make = (kind, more) => entry(offset, at, kind, turn, agent, more);
   switch (frame.type) {
     case 'message': return entry(offset, at, 'message', frame.message.turn_id, frame.message.agent_id, { message: frame.message });
-    case 'tool_call': return make('calls', { move: frame.move, message: frame.message_id ?? null, says: false, calls: frame.calls, background: [], thoughts: '' });
+    case 'tool_call': return make('calls', { move: frame.move, messageId: frame.message_id ?? null, hasText: false, calls: frame.calls, background: [], thoughts: '' });
     case 'tool_result': return make('result', { result: frame.result, isAsync: frame.is_async });
     case 'note': return make('note', { note: frame.note });
     case 'summary': return make('summary', { summary: frame.summary });

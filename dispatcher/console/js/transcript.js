@@ -8,27 +8,27 @@
 /** Events that the parts of their turn show already, or that say nothing to a reader. */
 const SILENT = new Set(['tool.failed', 'turn.completed', 'turn.failed', 'conversation_turn']);
 
-function addCalls(block, { move, message, says, calls, background, thoughts, at }, seen) {
-  block.replies.push({ move, message, says });
+function addCalls(block, { move, messageId, hasText, calls, background, thoughts, at }, seen) {
+  block.replies.push({ move, messageId, hasText });
   const made = calls.map((call, index) => ({
     kind: 'call', key: `c${move}.${index}`, move, call, at, operation: `${block.id}.${move}.${index}`,
     background: background.includes(call.id), result: null,
   }));
-  const thought = thoughts || seen.get(message);
+  const thought = thoughts || seen.get(messageId);
   if (thought) block.parts.push({ kind: 'thoughts', key: `t${move}`, move, text: thought });
   block.parts.push(...made);
 }
 
 /** The calls that a message came with. What was read does not name it: there it is the next one behind calls that came with a text. */
-function replyOf(block, id) {
-  const reply = block.replies.find(({ message }) => message === id) ?? block.replies.findLast(({ message, says }) => says && !message);
-  if (reply) reply.message = id;
+function claimReply(block, id) {
+  const reply = block.replies.find(({ messageId }) => messageId === id) ?? block.replies.findLast(({ messageId, hasText }) => hasText && !messageId);
+  if (reply) reply.messageId = id;
   return reply;
 }
 
 /** A text that came with calls is said before them. */
 function addMessage(block, { message, at }) {
-  const move = replyOf(block, message.message_id)?.move ?? 0;
+  const move = claimReply(block, message.message_id)?.move ?? 0;
   const part = { kind: 'message', key: message.message_id, move, message, at };
   const first = move ? block.parts.findIndex((other) => other.kind === 'call' && other.move === move) : -1;
   if (first < 0) block.parts.push(part);

@@ -55,7 +55,8 @@ pub fn routes() -> Vec<Route> {
             .scope(Scope::Act)
             .summary(
                 "Enqueue a tool_result; the fields of its payload may stand beside session_id, which an operation_id \
-                 makes needless. Of two results of an operation the first counts.",
+                 makes needless. Of two results of an operation the first counts. A retriable error of a task that may \
+                 be repeated puts it back in line instead of ending it.",
             )
             .header(KEY_HEADER.0, KEY_HEADER.1)
             .body("ToolResultPayload")

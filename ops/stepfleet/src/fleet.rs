@@ -139,7 +139,9 @@ impl Fleet {
         };
         let archivist = archiving.as_ref().map(|threads| {
             let deps = archivist_deps(&parts, &worker);
-            threads.within(|| Archivist::start(deps, ArchivistConfig::default()))
+            let renews_vectors = config.embedding.as_ref().is_some_and(|embedding| embedding.renew);
+            let settings = ArchivistConfig { renews_vectors, ..ArchivistConfig::default() };
+            threads.within(|| Archivist::start(deps, settings))
         });
         let presence = presence::start(&parts, &worker, roles);
         if let Some(front) = &mut front {

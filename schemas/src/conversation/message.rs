@@ -39,17 +39,19 @@ pub struct Message {
     pub provider_message_id: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub metadata: Option<Value>,
-    /// Of the step that said it.
+    /// Of the step that said it. Absent unless the agent has no turns.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub iteration: Option<u64>,
+    /// That step's. Absent unless the agent has no turns.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub step_token: Option<String>,
+    /// Of the step that comes after it. Absent unless the agent has no turns.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next_step_token: Option<String>,
-    /// How that step ended.
+    /// How that step ended. Absent unless the agent has no turns.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub status: Option<StepStatus>,
-    /// What that step noted.
+    /// What that step noted. Absent unless the agent has no turns.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub notes: Option<String>,
 }

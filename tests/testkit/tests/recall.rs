@@ -9,6 +9,7 @@ use domain::memory::{Embedding, MemoryHits, MemoryKey, MemoryQuery, NewMemory};
 use domain::ports::{Embedder, Memories, MemoryListQuery, MemoryPage, Remembered, Unembedded};
 use domain::recall;
 use schemas::id::{AgentId, MemoryId, Namespace};
+use schemas::limits::EMBEDDING_BATCH_MAX;
 use schemas::memory::{Memory, MemoryChange, MemoryOwner};
 use serde_json::json;
 use testkit::fake::{MemStore, SimClock, WordEmbedder};
@@ -33,7 +34,7 @@ async fn remember(store: &MemStore, embedder: &WordEmbedder, name: &str, text: &
 /// A walk to its end.
 async fn reembed(store: &MemStore, embedder: &WordEmbedder) -> recall::Reembedded {
     let (mut walk, mut all) = (recall::Reembedding::default(), recall::Reembedded::default());
-    while let Some(done) = walk.go_on(store, store, embedder).await.expect("embedded") {
+    while let Some(done) = walk.go_on(store, store, embedder, EMBEDDING_BATCH_MAX).await.expect("embedded") {
         all.embedded += done.embedded;
         all.overtaken += done.overtaken;
     }
@@ -110,7 +111,7 @@ async fn one_text_that_cannot_be_embedded_holds_up_no_others() {
     let choosy = Choosy(WordEmbedder::new("new"), "bitter");
     let (mut walk, mut embedded, mut failed) = (recall::Reembedding::default(), 0, 0);
     loop {
-        match walk.go_on(&store, &store, &choosy).await {
+        match walk.go_on(&store, &store, &choosy, EMBEDDING_BATCH_MAX).await {
             Ok(Some(done)) => embedded += done.embedded,
             Ok(None) => break,
             Err(_) => failed += 1,
@@ -174,11 +175,11 @@ impl Memories for Meddled {
     async fn unembedded(
         &self,
         owner: &MemoryOwner,
-        model: &str,
+        of: Option<&str>,
         after: Option<&MemoryId>,
         limit: usize,
     ) -> Result<Vec<Unembedded>, Failure> {
-        self.store.unembedded(owner, model, after, limit).await
+        self.store.unembedded(owner, of, after, limit).await
     }
 
     async fn embed(

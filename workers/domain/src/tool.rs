@@ -45,6 +45,11 @@ pub const POOL: &str = "default";
 /// its own for it (SPEC W-TOOL-09).
 pub const MODE_FIELD: &str = "invocation_mode";
 
+/// The method of an `http` action whose author names none.
+pub fn default_method(has_body: bool) -> &'static str {
+    if has_body { "POST" } else { "GET" }
+}
+
 /// What a pool is called among the operations. Pools of one name in two namespaces are two pools; that
 /// of the fleet's own executors serves all.
 pub fn pool_of(namespace: &Namespace, pool: &str) -> String {

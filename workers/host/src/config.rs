@@ -135,6 +135,9 @@ pub struct Embedding {
     /// Shorter vectors than the model's own.
     #[serde(default)]
     pub dimensions: Option<u32>,
+    /// Whether memories with vectors of another model get new ones, by and by.
+    #[serde(default)]
+    pub renew: bool,
 }
 
 /// One thing that is wrong: where it was said, what was said, what to say instead.

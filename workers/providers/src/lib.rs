@@ -28,5 +28,5 @@ pub use action::{Actions, ActionsConfig, CodeConfig, HttpVariable, MemoryActions
 pub use config::{ConfigProblems, EmbeddingConfig, EmbeddingSettings, Profile, ProvidersConfig, Secret, Vendor};
 pub use embedding::{STATIC_MODEL, StaticEmbedder, embedder};
 pub use listing::name_model;
-pub use performer::Performer;
+pub use performer::{Performer, prices_of};
 pub use scripted::{Request, Scripted};

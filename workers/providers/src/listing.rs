@@ -57,10 +57,16 @@ async fn listed(allow_private: bool, endpoint: &Endpoint) -> Result<Value, Strin
 /// The model to take from a list in OpenAI's form: the usual one if it is there, else the first.
 fn chosen(list: &Value, usual: &str) -> Option<String> {
     let all = list["data"].as_array()?.iter().filter_map(|model| model["id"].as_str());
-    // Those that make vectors are listed among the others, and cannot talk.
-    let talking = all.filter(|id| !id.trim().is_empty() && !id.to_ascii_lowercase().contains("embed"));
-    let talking: Vec<&str> = talking.collect();
+    let talking: Vec<&str> = all.filter(|id| !id.trim().is_empty() && talks(id)).collect();
     talking.iter().find(|id| **id == usual).or(talking.first()).map(|id| (*id).to_owned())
+}
+
+/// Models that make vectors, hear, speak or draw are listed among the others, and cannot talk.
+fn talks(id: &str) -> bool {
+    const OTHERS: [&str; 11] =
+        ["embed", "bge-", "minilm", "gte-", "e5-", "rerank", "whisper", "tts", "moderation", "dall-e", "diffusion"];
+    let id = id.to_ascii_lowercase();
+    !OTHERS.iter().any(|other| id.contains(other))
 }
 
 #[cfg(test)]

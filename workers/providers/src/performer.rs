@@ -15,6 +15,7 @@ use schemas::problem::Code;
 #[cfg(test)]
 pub(crate) use self::step::outcome_of;
 use self::targets::Targets;
+pub use self::targets::prices_of;
 use crate::call::{CallError, Class};
 use crate::config::{Choice, ConfigProblems, ProvidersConfig};
 use crate::documents::Documents;

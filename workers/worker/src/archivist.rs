@@ -74,6 +74,8 @@ pub struct ArchivistConfig {
     pub records_whole_ms: u64,
     /// Nobody who has just taken the role lets go of them before this time has passed.
     pub lighten_after_ms: u64,
+    /// Memories with vectors of another model than the embedder's get new ones; those without one do in any case.
+    pub renews_vectors: bool,
     /// Longest wait between two attempts while something fails.
     pub backoff_max_ms: u64,
     /// How long the role is held without being renewed, and how often it is renewed or tried for.
@@ -94,6 +96,7 @@ impl Default for ArchivistConfig {
             ledger_retention_ms: limits::LEDGER_RETENTION_MS,
             records_whole_ms: limits::RECORDS_WHOLE_MS,
             lighten_after_ms: limits::RECORDS_LIGHTEN_AFTER_MS,
+            renews_vectors: false,
             backoff_max_ms: 30_000,
             lease_ms: limits::ROLE_LEASE_MS,
             renew_ms: limits::ROLE_RENEW_MS,

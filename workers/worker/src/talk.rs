@@ -3,6 +3,7 @@
 
 mod assemble;
 mod attempts;
+mod budgets;
 mod chat;
 mod compact;
 mod ends;

@@ -43,8 +43,9 @@ pub fn routes() -> Vec<Route> {
         Route::post("/api/conversations/{id}/messages", post(say))
             .scope(Scope::Act)
             .summary(
-                "Say something. It starts a turn of each agent that should answer; `busy` says what becomes of it at \
-                 one that is at work. The answer says what happened, agent by agent.",
+                "Say something. It starts a turn of each agent that should answer, or is the input of one without \
+                 turns; `busy` says what becomes of it at one that is at work. The answer says what happened, agent by \
+                 agent.",
             )
             .header(KEY_HEADER.0, KEY_HEADER.1)
             .body("PostBody")

@@ -77,7 +77,7 @@ impl Doctor {
                 // Of a shared database, its rows alone tell who serves it.
                 let is_served = is_shared || is_held;
                 database::look(store, is_served, report).await;
-                budgets::look(store, &config.budgets, report).await;
+                budgets::look(store, config, report).await;
                 if is_served {
                     fleet::look(store, is_shared, report).await;
                 }

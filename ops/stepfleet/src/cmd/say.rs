@@ -57,7 +57,10 @@ impl Say {
         }
         for one in answer.responders.iter().filter(|one| one.outcome != PostOutcome::Turn) {
             let why = match one.outcome {
-                PostOutcome::Delivered => "as an input; it has no turns to wait for".to_owned(),
+                PostOutcome::Delivered => format!(
+                    "as an input; it has no turns to wait for. What it says: stepfleet conversations show {}",
+                    self.conversation
+                ),
                 _ => one.detail.clone().unwrap_or_default(),
             };
             let outcome = json!(one.outcome);

@@ -7,9 +7,6 @@ use schemas::api::WhyBody;
 use crate::client::Client;
 use crate::output::{self, Output, or_dash, table};
 
-/// How the gateway names what waits for a person.
-const OPERATION: &str = "GET /api/operations/";
-
 /// Says why a session stands where it stands: the chain of causes, through the sessions that it waits for.
 #[derive(Debug, Args)]
 pub struct Why {
@@ -30,29 +27,9 @@ impl Why {
                 rows.add_row([link.what.clone(), link.detail.clone(), since, until]);
             }
             if let Some(remedy) = &why.remedy {
-                rows.add_row(["remedy", &with_command(remedy)]);
+                rows.add_row(["remedy", remedy]);
             }
             rows
         })
-    }
-}
-
-/// A remedy with the command that does what its request does.
-fn with_command(remedy: &str) -> String {
-    let Some((before, after)) = remedy.split_once(OPERATION) else { return remedy.to_owned() };
-    let (id, rest) = after.split_at(after.find(' ').unwrap_or(after.len()));
-    format!("{before}`stepfleet approvals {id}` ({OPERATION}{id}){rest}")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_waits_for_a_person_is_told_with_its_command() {
-        let told = with_command("Of session s1: Answer it: GET /api/operations/o1.ask shows what is asked.");
-        let answer = "`stepfleet approvals o1.ask` (GET /api/operations/o1.ask) shows what is asked.";
-        assert_eq!(told, format!("Of session s1: Answer it: {answer}"));
-        assert_eq!(with_command("Resume it."), "Resume it.");
     }
 }

@@ -207,7 +207,7 @@ async fn outbound(config: &Config, allow_private: bool) -> Result<(Arc<Performer
 /// What makes the vectors of memory search.
 fn embedding(config: &Config) -> EmbeddingConfig {
     let section = config.embedding.clone().map(|found| {
-        let host::config::Embedding { provider, model, base_url, api_key_env, api_key_file, dimensions } = found;
+        let host::config::Embedding { provider, model, base_url, api_key_env, api_key_file, dimensions, .. } = found;
         EmbeddingSettings { provider, model, base_url, api_key_env, api_key_file, dimensions }
     });
     EmbeddingConfig::from_env(|name| std::env::var(name).ok(), section)

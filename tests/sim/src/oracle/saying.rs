@@ -34,8 +34,8 @@ pub fn said(world: &World, story: &Story) -> Vec<Value> {
 }
 
 fn to_say(step: &StepRecord) -> Option<Value> {
-    let data = step.data.as_ref().map(|data| data.to_value());
-    let has_words = step.text.as_ref().is_some_and(|text| !text.is_empty());
-    let is_said = step.status == StepStatus::Ok && (has_words || data.is_some());
-    is_said.then(|| json!([step.iteration, step.text, data]))
+    let text = step.text.as_ref().filter(|text| !text.trim().is_empty());
+    let data = step.data.as_ref().map(|data| data.to_value()).filter(|data| !data.is_null());
+    let is_said = step.status == StepStatus::Ok && (text.is_some() || data.is_some());
+    is_said.then(|| json!([step.iteration, text, data]))
 }

@@ -179,7 +179,7 @@ async fn a_deletion_is_not_undone(ports: &Ports) {
     assert_eq!(read(ports, &owner, &by_id("m1")).await, None);
     let embedding = vector("m", &[1.0]).expect("a vector");
     assert!(!ports.memories.embed(&owner, &id("m1"), 2, &embedding).await.expect("not embedded"));
-    assert!(ports.memories.unembedded(&owner, "other", None, 9).await.expect("a page").is_empty());
+    assert!(ports.memories.unembedded(&owner, None, None, 9).await.expect("a page").is_empty());
 }
 
 async fn an_expected_version_is_held_to(ports: &Ports) {
@@ -214,7 +214,7 @@ async fn memories_are_private(ports: &Ports) {
             assert!(!ports.memories.delete(other, &key).await.expect("nothing there"), "{other:?}");
         }
         assert!(found(ports, other, &query("apple", vector("m", &[1.0]))).await.is_empty());
-        assert!(ports.memories.unembedded(other, "x", None, 9).await.expect("a page").is_empty());
+        assert!(ports.memories.unembedded(other, None, None, 9).await.expect("a page").is_empty());
         let theirs = write(ports, other, &labelled("b:c", "pear ".repeat(2_000).trim())).await;
         assert_eq!(theirs, done(MemoryChange::Created, "b:c", 1));
     }

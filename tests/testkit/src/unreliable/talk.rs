@@ -114,11 +114,11 @@ impl<P: Memories + ?Sized> Memories for Unreliable<P> {
     async fn unembedded(
         &self,
         owner: &MemoryOwner,
-        model: &str,
+        of: Option<&str>,
         after: Option<&MemoryId>,
         limit: usize,
     ) -> Result<Vec<Unembedded>, Failure> {
-        let found = self.inner.unembedded(owner, model, after, limit);
+        let found = self.inner.unembedded(owner, of, after, limit);
         self.faults.call(Port::Conversations, "memories.unembedded", found).await
     }
 

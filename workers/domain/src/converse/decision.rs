@@ -11,6 +11,7 @@ use super::agents::AgentCall;
 use super::state::{Open, ReplyTo, SpentTo};
 use crate::chat::ToolResult;
 
+/// `DISPATCH_WORKFLOW` is decided by nobody yet: there are no workflows, and calls of them are refused.
 #[derive(Debug, Clone, PartialEq)]
 pub enum TurnDecision {
     StartTurn {
@@ -79,25 +80,7 @@ pub enum TurnDecision {
 }
 
 impl TurnDecision {
-    /// All names of the seed. `DISPATCH_WORKFLOW` is decided by nobody yet: there are no workflows, and calls of them
-    /// are refused.
-    pub const NAMES: [&'static str; 13] = [
-        "START_TURN",
-        "COMPLETE_TURN",
-        "FAIL_TURN",
-        "APPEND_MESSAGE",
-        "DISPATCH_TASK",
-        "DISPATCH_WORKFLOW",
-        "DISPATCH_AGENT",
-        "TRACK_ASYNC_OPERATION",
-        "ASYNC_OPERATION_COMPLETED",
-        "MARK_WAITING",
-        "RESUME_FROM_TOOL",
-        "WRITE_MEMORY",
-        "UPDATE_MEMORY",
-    ];
-
-    /// One of them.
+    /// Its name in the seed.
     pub fn name(&self) -> &'static str {
         match self {
             Self::StartTurn { .. } => "START_TURN",

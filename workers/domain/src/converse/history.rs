@@ -8,7 +8,11 @@ use super::assembly::{Gathered, Placed};
 use super::earlier::exchanges;
 use super::summary::{Extent, Summary};
 use crate::chat::{self, Part, Role};
+use crate::compact::shortened;
 use crate::context::build_messages;
+
+/// Of data that a step says without words, so much is shown.
+const DATA_CHARS_MAX: usize = 4_096;
 
 /// The summary that goes furthest of those that the agent made itself: what another agent has summed up
 /// lies in that one's memory.
@@ -87,7 +91,7 @@ fn open_from(gathered: &Gathered) -> u64 {
 /// How a model is shown what somebody said: the words of other agents come as a user's, by name.
 fn as_chat(message: &Message, me: &AgentId) -> chat::Message {
     // A step of an agent without turns may say data alone.
-    let data = || message.data.as_ref().map(Value::to_string);
+    let data = || message.data.as_ref().map(|data| shortened(&data.to_string(), DATA_CHARS_MAX));
     let text = message.text.clone().or_else(data).unwrap_or_default();
     match (message.sender_type, &message.agent_id) {
         (SenderType::Agent, Some(agent)) if agent == me => chat::Message::text(Role::Assistant, text),

@@ -107,6 +107,7 @@ impl Calls<'_> {
         let asks_model = asks_model(dispatch.request.kind, context.toolbox.as_ref());
         let given = given_to_model(&dispatch);
         let mut operation = tool::operation(dispatch, self.place(index, call), context);
+        // A tool that asks a model is one more call of one, so over a budget a person is asked first.
         let unpaid = |planned: &mut Planned| {
             let is_unpaid = asks_model && !planned.purse.pays(given);
             is_unpaid.then(|| beyond_budget(call))
@@ -260,8 +261,7 @@ fn given_to_model(dispatch: &Dispatch) -> u64 {
     if is_llm { estimate_tokens(&dispatch.request.input.to_string()) } else { 0 }
 }
 
-/// The question is about the one call: a tool that asks a model is one more call of one, so over a budget a person is
-/// asked first.
+/// The question is about the one call: it goes beyond a budget, of depth or of what models may be asked.
 fn beyond_budget(call: &ToolCall) -> ApprovalRequest {
     ApprovalRequest {
         arguments_hash: tool::arguments_hash(&call.name, &call.input),

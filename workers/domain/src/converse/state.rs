@@ -38,7 +38,7 @@ pub struct TalkState {
     /// Calls of agents that were ended before they were answered, oldest first: what they used may still be told.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub stopped: Vec<Stopped>,
-    /// Replies of models.
+    /// Replies of models, and calls of models by tools (`max_moves_per_session`).
     #[serde(default)]
     pub moves: u64,
     /// When its first input was accepted.

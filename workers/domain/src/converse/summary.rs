@@ -81,7 +81,7 @@ pub struct Compacted {
     pub cut: bool,
     /// Of the model that was asked.
     pub record: Option<ProviderCallRecord>,
-    /// No model was asked, because a budget is used up.
+    /// No model was asked, or not once more, because a budget is used up.
     pub over: Option<Over>,
 }
 

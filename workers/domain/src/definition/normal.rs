@@ -7,6 +7,8 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
+use crate::tool::default_method;
+
 /// Fields whose content is the author's own: a `null` in there means something.
 pub(super) const FREE: &[&str] =
     &["input_schema", "output_schema", "requires", "produces", "examples", "config", "execution_config"];
@@ -31,9 +33,9 @@ pub(super) fn normal(kind: DefinitionKind, value: &Value) -> Result<Value, serde
 /// A request that only reads, as its method says (RFC 9110, 9.2.1), is `pure` where its author says nothing. That is
 /// filled in here like any default: once stored, what was said cannot be told from what was not.
 fn with_effect(mut action: Value) -> Value {
-    let reads = match &action["config"]["method"] {
-        // As it is sent then.
-        Value::Null => action["config"]["body"].is_null(),
+    let config = &action["config"];
+    let reads = match &config["method"] {
+        Value::Null => default_method(!config["body"].is_null()) == "GET",
         method => method == "GET",
     };
     if reads && action["kind"] == "http" && action["effect_class"].is_null() {

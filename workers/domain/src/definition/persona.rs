@@ -26,8 +26,6 @@ const BODY: &[&str] = &[
     "compaction",
     "busy",
 ];
-/// Fields that name a workflow; without, the built-in one does it.
-const WORKFLOWS: [&str; 2] = ["context_assembly_workflow_id", "memory_extraction_workflow_id"];
 const TURNS_MAX: u64 = 1_000;
 const MOVES_MAX: u64 = 1_000;
 const TOKENS_MAX: u64 = 1_000_000_000;
@@ -68,7 +66,8 @@ fn body(object: &Object<'_>, found: &mut Found) {
     if parts::required(object, "model_profile_id", "the id of a model profile", &mut found.problems) {
         parts::refer(object, "model_profile_id", DefinitionKind::ModelProfile, found);
     }
-    for workflow in WORKFLOWS {
+    // Without, the built-in one does it.
+    for workflow in ["context_assembly_workflow_id", "memory_extraction_workflow_id"] {
         object.id::<DefinitionId>(workflow, &mut found.problems);
     }
     object.whole("recent_turns_limit", 0, TURNS_MAX, &mut found.problems);

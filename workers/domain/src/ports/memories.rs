@@ -38,7 +38,7 @@ pub struct MemoryPage {
     pub next: Option<(i64, MemoryId)>,
 }
 
-/// A memory whose vector is missing or of another model.
+/// A memory without a vector, or with one of a model that is not asked any more.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unembedded {
     pub id: MemoryId,
@@ -79,12 +79,12 @@ pub trait Memories: Send + Sync {
     /// Forgets a memory, its content and its vector; its label is free. `false`: there is none.
     async fn delete(&self, owner: &MemoryOwner, key: &MemoryKey) -> Result<bool, Failure>;
 
-    /// Memories without a vector of this model, ascending by id, all `> after`. One whose content cannot
-    /// be had is left out; none at all are told only if none follow.
+    /// Memories whose vector is `of` this model, or that have none (`None`), ascending by id, all `> after`. One
+    /// whose content cannot be had is left out; none at all are told only if none follow.
     async fn unembedded(
         &self,
         owner: &MemoryOwner,
-        model: &str,
+        of: Option<&str>,
         after: Option<&MemoryId>,
         limit: usize,
     ) -> Result<Vec<Unembedded>, Failure>;

@@ -168,13 +168,13 @@ impl Memories for ArchivedMemories {
     async fn unembedded(
         &self,
         owner: &MemoryOwner,
-        model: &str,
+        of: Option<&str>,
         after: Option<&MemoryId>,
         limit: usize,
     ) -> Result<Vec<Unembedded>, Failure> {
         let (mut after, mut seen) = (after.cloned(), 0);
         loop {
-            let mut rows = self.tail.unembedded(owner, model, after.as_ref(), limit).await?;
+            let mut rows = self.tail.unembedded(owner, of, after.as_ref(), limit).await?;
             let Some(last) = rows.last() else { return Ok(rows) };
             after = Some(last.id.clone());
             seen += rows.len();

@@ -8,6 +8,9 @@ use crate::failure::Failure;
 use crate::memory::Embedding;
 use crate::ports::{Embedder, Memories, MemoryTail, ModelOf, Unembedded};
 
+/// A batch that failed so often is taken to be what is wrong, though the failure looks like one that passes.
+const FAILURES_MAX: u32 = 4;
+
 /// What was done.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Reembedded {
@@ -28,8 +31,8 @@ impl Reembedded {
 /// meanwhile, and find what is not done yet by its words. It may be stopped at any point and begun
 /// again: what is done stays done, and is not looked at again.
 ///
-/// A memory whose content is nowhere, or which the embedder refuses for good, is passed over; the next walk tries it
-/// once more.
+/// A memory whose content is nowhere, or which the embedder refuses for good or again and again, is passed over; the
+/// next walk tries it once more.
 #[derive(Debug, Clone)]
 pub struct Reembedding {
     /// Whose memories are at hand.
@@ -40,16 +43,27 @@ pub struct Reembedding {
     behind: Option<ModelOf>,
     /// Memories of a batch.
     size: usize,
+    /// How often this batch has failed.
+    failures: u32,
+    /// Vectors of other models give way, too.
+    renews: bool,
 }
 
 impl Default for Reembedding {
     fn default() -> Self {
-        Self { at: None, after: None, behind: None, size: EMBEDDING_BATCH_MAX }
+        Self { at: None, after: None, behind: None, size: EMBEDDING_BATCH_MAX, failures: 0, renews: true }
     }
 }
 
 impl Reembedding {
-    /// The next batch, of one agent. `None`: the walk is at its end; the next call begins another.
+    /// As wanted: of the memories that have no vector at all, or also of those that have one of another model.
+    /// A vector that was paid for does not give way because somebody has set another embedder by mistake.
+    pub fn new(renews: bool) -> Self {
+        Self { renews, ..Self::default() }
+    }
+
+    /// The next batch, of one agent and of `room` texts at most, which is at least 1. `None`: the walk is at its end;
+    /// the next call begins another.
     ///
     /// # Errors
     /// The embedder or the store fails; what was done before stays done. The next call tries the same memories, unless
@@ -59,9 +73,12 @@ impl Reembedding {
         tail: &dyn MemoryTail,
         memories: &dyn Memories,
         embedder: &dyn Embedder,
+        room: usize,
     ) -> Result<Option<Reembedded>, Failure> {
-        let Some(owner) = self.owner(tail, embedder.model()).await? else { return Ok(None) };
-        let rows = memories.unembedded(&owner, embedder.model(), self.after.as_ref(), self.size).await;
+        let Some(ModelOf { model, owner }) = self.at(tail, embedder.model()).await? else { return Ok(None) };
+        // An empty page would look like the end of this agent's memories.
+        let limit = self.size.min(room.max(1));
+        let rows = memories.unembedded(&owner, model.as_deref(), self.after.as_ref(), limit).await;
         let rows = rows.inspect_err(|failure| {
             if !failure.retriable {
                 self.leave();
@@ -75,11 +92,17 @@ impl Reembedding {
             Ok(done) => {
                 self.after = Some(last.id.clone());
                 self.size = (2 * self.size).min(EMBEDDING_BATCH_MAX);
+                self.failures = 0;
                 Ok(Some(done))
             }
             Err(failure) => {
+                self.failures += 1;
+                // Some servers answer a text that is too long for them as if they were overloaded.
+                if failure.retriable && self.failures < FAILURES_MAX {
+                    return Err(failure);
+                }
+                self.failures = 0;
                 match rows.len() {
-                    _ if failure.retriable => {}
                     1 => self.after = Some(last.id.clone()),
                     several => self.size = several / 2,
                 }
@@ -88,16 +111,18 @@ impl Reembedding {
         }
     }
 
-    /// Whose memories are next.
-    async fn owner(&mut self, tail: &dyn MemoryTail, model: &str) -> Result<Option<MemoryOwner>, Failure> {
+    /// Whose memories are next, and of which model their vectors are.
+    async fn at(&mut self, tail: &dyn MemoryTail, model: &str) -> Result<Option<ModelOf>, Failure> {
         if self.at.is_none() {
             self.at = tail.lacking(model, self.behind.as_ref()).await?;
             self.after = None;
         }
+        // Those without a vector come first.
+        self.at.take_if(|at| at.model.is_some() && !self.renews);
         if self.at.is_none() {
-            *self = Self::default();
+            *self = Self::new(self.renews);
         }
-        Ok(self.at.as_ref().map(|at| at.owner.clone()))
+        Ok(self.at.clone())
     }
 
     fn leave(&mut self) {

@@ -73,7 +73,7 @@ pub struct ActionFailure {
     pub trouble: Option<Trouble>,
     /// The target may have received it.
     pub may_have_happened: bool,
-    /// The target itself says that it failed: its answer was received whole. Nothing is in doubt then.
+    /// Counts only where there is `trouble`: the target's own whole answer tells of it, so nothing is in doubt.
     pub reported: bool,
     /// How long the target asks to wait, milliseconds.
     pub retry_after_ms: Option<u64>,

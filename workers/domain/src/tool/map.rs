@@ -56,7 +56,10 @@ pub(super) fn of_expressions(
         match path.filter(|path| path.is_empty() || path.split('.').all(is_name)) {
             Some(path) if root == "result" => Ok((to_output.to_owned(), path.to_owned())),
             Some(path) => Ok((to.clone(), path.to_owned())),
-            None => Err(format!("the expression of {to} is more than a path, as in {root}.name, and needs a workflow")),
+            None => Err(format!(
+                "the expression of {to} is more than a path, as in {root}.name; expressions are not run yet, go on \
+                 without it"
+            )),
         }
     });
     paths.collect()
@@ -131,7 +134,7 @@ mod tests {
         assert_eq!(mapped(&result, &json!({"text": "hi"})), "hi");
         for beyond in ["input.a + 1", "state.x", "inputs.a", "input[0]", "'text'"] {
             let told = of_expressions(&mapping(json!({ "q": beyond })), "input").expect_err(beyond);
-            assert!(told.contains("needs a workflow"), "{told}");
+            assert!(told.contains("go on without it"), "{told}");
         }
     }
 }

@@ -99,7 +99,8 @@ impl<'a> Chain<'a> {
         }
         let (whom, until) = match (operation.kind, operation.state) {
             (OperationKind::Approval, _) => {
-                self.remedy(format!("Answer it: GET /api/operations/{id} shows what is asked."));
+                let either = format!("`stepfleet approvals {id}` or GET /api/operations/{id}");
+                self.remedy(format!("Answer it: {either} shows what is asked."));
                 ("a person's answer; then the default counts".to_owned(), deadline)
             }
             (OperationKind::Agent, _) => {

@@ -237,10 +237,11 @@ fn an_operation_says_whom_it_waits_for_and_until_when() {
         one.until_ms = Some(NOW + 8);
     });
     assert!(detail.contains("w7") && until == Some(rfc3339(NOW + 8)), "{detail}");
-    let (detail, until, _) = of(|one| {
+    let (detail, until, remedy) = of(|one| {
         one.kind = OperationKind::Approval;
         one.until_ms = Some(NOW + 9);
     });
+    assert!(remedy.starts_with("Answer it: `stepfleet approvals "), "{remedy}");
     assert!(detail.contains("a person") && until == Some(rfc3339(NOW + 9)), "{detail}");
     let (detail, until, _) = of(|one| {
         one.kind = OperationKind::Agent;

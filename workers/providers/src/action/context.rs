@@ -47,7 +47,7 @@ fn paths(fields: &BTreeMap<String, String>) -> Result<BTreeMap<String, String>, 
             Some(path) if is_path(path) => Ok((field.clone(), path.to_owned())),
             _ if text == "input" => Ok((field.clone(), String::new())),
             _ => Err(ActionFailure::invalid(format!(
-                "the expression of {field} is more than a path, as in input.name, and needs a workflow"
+                "the expression of {field} is more than a path, as in input.name; expressions are not run yet, go on without it"
             ))),
         }
     };

@@ -7,6 +7,7 @@ use std::time::Duration;
 use domain::chat::ToolErrorCode;
 use domain::ports::{ActionCall, ActionFailure, Probe};
 use domain::template::Escape;
+use domain::tool::default_method;
 use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Method, Response};
 use schemas::limits::TOOL_ANSWER_BYTES_MAX;
@@ -131,13 +132,12 @@ pub(super) fn is_allowed(pattern: &str, host: &str) -> bool {
 }
 
 fn method(settings: &Settings, has_body: bool) -> Result<Method, ActionFailure> {
-    match settings.method.as_deref() {
-        None if has_body => Ok(Method::POST),
-        None | Some("GET") => Ok(Method::GET),
-        Some("POST") => Ok(Method::POST),
-        Some("PUT") => Ok(Method::PUT),
-        Some("DELETE") => Ok(Method::DELETE),
-        Some(other) => Err(ActionFailure::invalid(format!("method {other}: use GET, POST, PUT or DELETE"))),
+    match settings.method.as_deref().unwrap_or_else(|| default_method(has_body)) {
+        "GET" => Ok(Method::GET),
+        "POST" => Ok(Method::POST),
+        "PUT" => Ok(Method::PUT),
+        "DELETE" => Ok(Method::DELETE),
+        other => Err(ActionFailure::invalid(format!("method {other}: use GET, POST, PUT or DELETE"))),
     }
 }
 
@@ -219,8 +219,14 @@ async fn answer(response: Response, place: &str, sent: &Sent) -> Result<Value, A
         _ => Class::Invalid,
     };
     let failed = super::failure(CallError::new(class, message).retry_after(asked));
-    // A gateway that got no good answer of its own (RFC 9110, 15.6.3 and 15.6.5) does not know what came of the call.
-    let failed = ActionFailure { reported: !matches!(status.as_u16(), 502 | 504), ..failed };
+    // Gateways answer for a target that they have lost, with 502, 504, and as often with 503 or numbers of their own:
+    // they do not know what came of the call. A 503 that says when to come again is the target's (RFC 9110, 15.6.4).
+    let is_reported = match status.as_u16() {
+        408 => false,
+        503 => asked.is_some(),
+        code => code <= 500,
+    };
+    let failed = ActionFailure { reported: is_reported, ..failed };
     Err(match status.as_u16() {
         401 | 403 => code(failed, ToolErrorCode::PermissionDenied),
         404 | 410 => code(failed, ToolErrorCode::NotFound),

@@ -102,7 +102,7 @@ async fn context_reshapes_and_checks() {
     let made = actions.run(&call(ActionKind::Context, fields, json!({"user": {"name": "Ana"}}))).await.unwrap();
     assert_eq!(made, json!({"name": "Ana", "all": {"user": {"name": "Ana"}}}));
     let beyond = call(ActionKind::Context, json!({"fields": {"n": "input.a + 1"}}), json!({}));
-    assert!(actions.run(&beyond).await.unwrap_err().error.message.contains("needs a workflow"));
+    assert!(actions.run(&beyond).await.unwrap_err().error.message.contains("not run yet"));
     let strict = json!({"schema": {"type": "object", "required": ["a"]}});
     let failed = actions.run(&call(ActionKind::Context, strict, json!({}))).await.unwrap_err();
     assert_eq!(failed.error.code, ToolErrorCode::InvalidInput);

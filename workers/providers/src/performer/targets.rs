@@ -68,16 +68,16 @@ impl Targets {
                 None => return Err(self.unknown(name)),
             }
         };
-        let is_own_model = name == DEFAULT && profile.model == DEFAULT;
+        let prices = match &base.source {
+            Source::Endpoint(endpoint) => prices_of(profile, Some((endpoint.model.as_str(), base.prices))),
+            Source::Scripted(_) => prices_of(profile, None),
+        };
         let source = match base.source {
-            Source::Endpoint(endpoint) if !is_own_model => {
+            Source::Endpoint(endpoint) if !is_own_model(profile) => {
                 Source::Endpoint(Arc::new(Endpoint { model: profile.model.clone(), ..endpoint.as_ref().clone() }))
             }
             as_it_is => as_it_is,
         };
-        // Prices belong to a model; those of the configuration are for the one that it names.
-        let is_unpriced = profile.prices == Prices::default() || (is_own_model && is_free(&profile.prices));
-        let prices = if is_unpriced { base.prices } else { profile.prices };
         Ok(Target { source, prices, parameters: profile.parameters.over(&base.parameters) })
     }
 
@@ -92,15 +92,20 @@ impl Targets {
     }
 }
 
-/// A definition that says nothing of prices says zero.
-fn is_free(prices: &Prices) -> bool {
-    let all = [
-        prices.cost_per_1k_input_tokens,
-        prices.cost_per_1k_output_tokens,
-        prices.cost_per_1k_cached_input_tokens,
-        prices.cost_per_1k_cache_write_tokens,
-    ];
-    all.into_iter().flatten().all(|price| price == 0.0)
+/// What a profile that is data costs; none are known if it has no prices of its own, and none are meant for it.
+/// `known`: the model and the prices of the configured profile that it names.
+pub fn prices_of(profile: &ModelProfile, known: Option<(&str, Prices)>) -> Prices {
+    if profile.prices != Prices::default() {
+        return profile.prices;
+    }
+    // Prices belong to a model; those of the configuration are for the one that it names.
+    let meant = known.filter(|(model, _)| is_own_model(profile) || *model == profile.model);
+    meant.map(|(_, prices)| prices).unwrap_or_default()
+}
+
+/// Whether a profile means the model of the fleet's own default, whichever that is.
+fn is_own_model(profile: &ModelProfile) -> bool {
+    profile.provider == DEFAULT && profile.model == DEFAULT
 }
 
 fn of_script(scripted: &Arc<Scripted>) -> Target {

@@ -2,6 +2,7 @@
 
 use domain::chat::{CallContext, ChatRequest, ErrorCategory, ModelProfile, ModelTarget, Parameters, Prices};
 use domain::effect::{EffectFailure, ModelRequest};
+use schemas::definition;
 use schemas::id::{Epoch, Namespace, SessionId, SessionKey};
 use serde_json::{Value, json};
 
@@ -175,7 +176,7 @@ async fn profiles_that_are_data_use_configured_addresses_and_keys() {
     let performer = Performer::new(&config(&variables, &[("local", local)])).expect("valid");
 
     let outcome = performer.chat(&chat_call(data("local", Prices::default())), None).await;
-    assert_eq!((outcome.record.model.as_str(), outcome.record.cost), ("m-9", Some(0.003)));
+    assert_eq!((outcome.record.model.as_str(), outcome.record.cost), ("m-9", None), "the prices are those of local-1");
     let own = Prices { cost_per_1k_input_tokens: Some(0.0), cost_per_1k_output_tokens: Some(5.0), ..Prices::default() };
     let outcome = performer.chat(&chat_call(data("openai", own)), None).await;
     assert_eq!((outcome.result.expect("a reply").text().as_str(), outcome.record.cost), ("hi", Some(0.005)));
@@ -221,23 +222,19 @@ async fn a_profile_of_the_default_is_whatever_the_fleet_was_started_with() {
     };
     let performer = Performer::new(&config(&[], &[("default", own)])).expect("valid");
     let ask = |model: &str| {
-        let free =
-            Prices { cost_per_1k_input_tokens: Some(0.0), cost_per_1k_output_tokens: Some(0.0), ..Prices::default() };
-        chat_call(ModelTarget::Profile(Box::new(ModelProfile {
-            provider: "default".to_owned(),
-            model: model.to_owned(),
-            parameters: Parameters::default(),
-            prices: free,
-        })))
+        let defined = json!({"id": "p", "name": "P", "provider": "default", "model_id": model});
+        let defined: definition::ModelProfile = serde_json::from_value(defined).expect("a profile");
+        chat_call(ModelTarget::Profile(Box::new(ModelProfile::from(defined))))
     };
-    for (model, cost) in [("default", 0.003), ("other-2", 0.0)] {
+    // By its own name, too, it is the model that the prices are for.
+    for (model, cost) in [("default", Some(0.003)), ("other-2", None), ("own-1", Some(0.003))] {
         let outcome = performer.chat(&ask(model), None).await;
         assert!(outcome.result.is_ok(), "{model}: {:?}", outcome.result);
-        assert_eq!(outcome.record.cost, Some(cost), "{model}");
+        assert_eq!(outcome.record.cost, cost, "{model}");
     }
     let asked = server.requests().into_iter().map(|got| serde_json::from_str::<Value>(&got.body).expect("json"));
     let models: Vec<Value> = asked.map(|body| body["model"].clone()).collect();
-    assert_eq!(models, [json!("own-1"), json!("other-2")]);
+    assert_eq!(models, [json!("own-1"), json!("other-2"), json!("own-1")]);
     let keyless = Performer::new(&config(&[], &[])).expect("valid");
     assert_eq!(keyless.chat(&ask("default"), None).await.record.provider, "scripted");
 }

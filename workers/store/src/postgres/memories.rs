@@ -57,7 +57,7 @@ impl Memories for PostgresStore {
     async fn unembedded(
         &self,
         owner: &MemoryOwner,
-        model: &str,
+        of: Option<&str>,
         after: Option<&MemoryId>,
         limit: usize,
     ) -> Result<Vec<Unembedded>, Failure> {
@@ -65,7 +65,7 @@ impl Memories for PostgresStore {
             .bind(owner.namespace.to_string())
             .bind(owner.agent_id.to_string())
             .bind(after.map_or(String::new(), |id| id.to_string()))
-            .bind(clean(model).into_owned())
+            .bind(of.map_or(String::new(), |model| clean(model).into_owned()))
             .bind(limit as i64);
         self.0.pool.fetch_all(query).await?.iter().map(unembedded).collect()
     }

@@ -78,7 +78,7 @@ impl Memories for SqliteStore {
     async fn unembedded(
         &self,
         owner: &MemoryOwner,
-        model: &str,
+        of: Option<&str>,
         after: Option<&MemoryId>,
         limit: usize,
     ) -> Result<Vec<Unembedded>, Failure> {
@@ -86,7 +86,7 @@ impl Memories for SqliteStore {
             .bind(owner.namespace.as_str())
             .bind(owner.agent_id.as_str())
             .bind(after.map_or("", |id| id.as_str()))
-            .bind(model)
+            .bind(of.unwrap_or_default())
             .bind(limit as i64)
             .fetch_all(&mut *self.0.readers.lend().await?)
             .await

@@ -25,7 +25,7 @@ impl Reembedder {
         Self {
             memories: ArchivedMemories::new(deps.tail.clone(), deps.memories.clone()),
             embedding: Condition::new("embedding memories", config),
-            walk: Reembedding::default(),
+            walk: Reembedding::new(config.renews_vectors),
             deps: deps.clone(),
         }
     }
@@ -47,17 +47,17 @@ impl Reembedder {
         }
     }
 
-    /// A batch, or a few small ones. Answers how soon the next round is due.
+    /// A batch, or a few small ones that are no more together. Answers how soon the next round is due.
     async fn round(&mut self) -> Result<Duration, Failure> {
-        let mut texts = 0;
+        let mut room = EMBEDDING_BATCH_MAX;
         for _ in 0..REEMBED_AGENTS_MAX {
             let embedder = self.deps.embedder.as_ref();
-            let Some(done) = self.walk.go_on(self.deps.tail.as_ref(), &self.memories, embedder).await? else {
+            let Some(done) = self.walk.go_on(self.deps.tail.as_ref(), &self.memories, embedder, room).await? else {
                 return Ok(Duration::from_millis(REEMBED_REST_MS));
             };
             metrics::counter!(metric::MEMORIES_EMBEDDED).increment(done.embedded);
-            texts += done.texts();
-            if texts >= EMBEDDING_BATCH_MAX as u64 {
+            room = room.saturating_sub(done.texts() as usize);
+            if room == 0 {
                 break;
             }
         }

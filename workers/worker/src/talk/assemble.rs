@@ -2,6 +2,7 @@
 //! and done in the recent turns, and what goes on beside.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use domain::converse::{Assembly, Gathered, Settings, TurnSnapshot};
 use domain::effect::{Outcome, PendingView, TalkCall};
@@ -11,6 +12,7 @@ use schemas::id::{MessageId, Namespace};
 use schemas::json::Json;
 use schemas::problem::Code;
 use serde::Deserialize;
+use tokio::time::timeout;
 
 use super::history::history;
 use super::hooks::{self, TurnPlace};
@@ -18,6 +20,8 @@ use super::memory::Recalled;
 use super::persona::{self, Resolved};
 use super::{TalkDeps, attempts, failed, memory, stored};
 
+/// How long what came before is waited for ahead of who the agent is.
+const AHEAD_MAX: Duration = Duration::from_secs(5);
 /// Active turns whose messages are left to them.
 const ACTIVE_MAX: usize = 200;
 
@@ -183,17 +187,22 @@ async fn remembered(turn: TurnPlace<'_>, asked: &Asked) -> Result<Remembered, Ou
         let recalled = memory::recalled(deps, namespace, talk, &input).await?;
         return Ok((input, recalled, None));
     };
+    // What does not come soon is read again by the attempts at the context, which have bounds of their own.
     let said = async {
-        let history = history(deps, namespace, talk, recent, asked.summary.as_deref()).await?;
-        let input = match history.iter().rev().find(|row| row.record.id == id.as_str()) {
+        let history = history(deps, namespace, talk, recent, asked.summary.as_deref());
+        let history = timeout(AHEAD_MAX, history).await.ok().transpose()?;
+        let input = match history.iter().flatten().rev().find(|row| row.record.id == id.as_str()) {
             Some(row) => message_of(row, id)?,
             None => input(deps, namespace, talk, id).await?,
         };
         let recalled = memory::recalled(deps, namespace, talk, &input).await?;
         Ok((history, input, recalled))
     };
-    let ((history, input, recalled), (turns, active)) = tokio::try_join!(said, others(turn, recent))?;
-    Ok((input, recalled, Some(Arc::new(Lately { recent, turns, active, history }))))
+    let beside = async { timeout(AHEAD_MAX, others(turn, recent)).await.ok().transpose() };
+    let ((history, input, recalled), beside) = tokio::try_join!(said, beside)?;
+    let lately = history.zip(beside);
+    let lately = lately.map(|(history, (turns, active))| Arc::new(Lately { recent, turns, active, history }));
+    Ok((input, recalled, lately))
 }
 
 /// The message that started the turn, however old it is: much may be said while a turn is queued.

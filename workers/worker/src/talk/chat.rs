@@ -2,21 +2,21 @@
 
 use std::sync::Arc;
 
-use domain::chat::{CallContext, ChatCall, ModelTarget, RequestClass};
+use domain::chat::{CallContext, ChatCall, RequestClass};
 use domain::context::estimate_request;
-use domain::converse::{self, Assembly, Checks, Found, Next, Reply, Seat, Shown, Summary, message_id};
+use domain::converse::{self, Assembly, Checks, Found, Reply, Seat, Shown, Summary, message_id};
 use domain::effect::{AtHand, Outcome, TalkCall};
 use domain::ports::{ConversationKey, LogQuery};
 use domain::spending::Spent;
 use domain::tool::{self, ResolvedTool};
 use futures::FutureExt;
 use schemas::conversation::LogKind;
-use schemas::definition::NamespaceBudget;
 use schemas::id::{Epoch, Namespace, SessionId, SessionKey};
 use schemas::problem::Code;
 use serde_json::json;
 use tokio::sync::Notify;
 
+use super::budgets::Allowance;
 use super::moves::{BOUNDS, TurnLog, of_turn, turn_log};
 use super::stream::{Numbers, Streaming};
 use super::{TalkDeps, failed, stored};
@@ -58,10 +58,10 @@ async fn reply(
     cut: &Notify,
 ) -> Result<Reply, Outcome> {
     let number = asked.number;
-    let ((assembly, log), newest, spent) = tokio::try_join!(
+    let ((assembly, log), newest, allowance) = tokio::try_join!(
         context(deps, namespace, talk, asked.assembly),
         newest_summary(deps, namespace, talk, asked.summary),
-        spent(deps, namespace),
+        Allowance::read(deps, namespace, asked.checks),
     )?;
     let shown = Shown::of(&assembly, newest.as_ref(), &log);
     let mut reply = Reply { failure: shown.problem(), ..Reply::blank(&assembly, log.seen(), log.heard()) };
@@ -72,9 +72,8 @@ async fn reply(
     let tokens = estimate_request(&request);
     let is_long = asked.may_compact && is_over_context(&assembly, &shown, tokens, talk);
     // A request that is made shorter first is not the next one.
-    let next = if is_long { Next::default() } else { next(deps, &assembly.target, tokens) };
-    let held = spent.as_ref().map(|(budget, spent)| (*budget, spent));
-    reply.over = asked.checks.over(deps.clock.now_ms(), next, held);
+    let next = (!is_long).then_some((&assembly.target, tokens));
+    reply.over = allowance.over(Spent::default(), next);
     reply.over_budget = is_long.then_some(tokens);
     if reply.over.is_some() || is_long {
         return Ok(reply);
@@ -105,7 +104,7 @@ async fn reply(
     }
     reply.messages = call.request.messages;
     // What was spent by then is not read anew: what was paid for is not held up.
-    let namespace = spent.map(|(budget, spent)| (budget.clone(), spent));
+    let namespace = allowance.namespace.map(|(budget, spent)| (budget.clone(), spent));
     reply.found = Found { at_ms: deps.clock.now_ms(), namespace };
     Ok(reply)
 }
@@ -133,19 +132,6 @@ async fn seats(
         }
     }
     Ok(found)
-}
-
-/// What the namespace may use, and has used; `None` if it has no bound.
-pub(super) async fn spent<'d>(
-    deps: &'d TalkDeps,
-    namespace: &Namespace,
-) -> Result<Option<(&'d NamespaceBudget, Spent)>, Outcome> {
-    let Some(budget) = deps.budgets.get(namespace) else { return Ok(None) };
-    Ok(Some((budget, stored(|| deps.conversations.spent(namespace)).await?)))
-}
-
-pub(super) fn next(deps: &TalkDeps, target: &ModelTarget, tokens: u64) -> Next {
-    Next { tokens, cost: deps.models.cost_of_input(target, tokens) }
 }
 
 fn addressed(assembly: &Assembly, talk: &TalkCall, session: &SessionId) -> CallContext {

@@ -9,17 +9,19 @@ use domain::chat::{
 };
 use domain::compact::{Job, Piece};
 use domain::context::estimate_request;
-use domain::converse::{Assembly, Checks, Compacted, Over, Shown, Summarised, Summary};
+use domain::converse::{Assembly, Checks, Compacted, Extent, Shown, Summarised, Summary};
 use domain::effect::{Outcome, TalkCall};
 use domain::memory::{MemoryKey, NewMemory};
 use domain::ports::DeltaSink;
 use domain::recall;
+use domain::spending::Spent;
 use schemas::id::{MemoryId, Namespace, SessionId};
 use schemas::memory::{MemoryChange, MemoryOwner};
 use schemas::problem::Code;
 use tokio::sync::Notify;
 
-use super::chat::{context, newest_summary, next, spent};
+use super::budgets::Allowance;
+use super::chat::{context, newest_summary};
 use super::{TalkDeps, failed, stored};
 
 /// Ids that are tried for a batch of which somebody has deleted an earlier copy.
@@ -70,8 +72,14 @@ async fn piece(
     let place = (&talk.conversation, &talk.turn);
     let Some(limits) = &assembly.limits.context else { return Ok(compacted) };
     let Some(due) = shown.due(place, limits, asked.by_tool) else { return Ok(compacted) };
-    let here = stored(|| deps.conversations.participants(namespace, &talk.conversation)).await?;
-    let due = due.of_session((&talk.agent, asked.session), &here);
+    let due = match due.scope {
+        // A turn is of one session.
+        Extent::Turn => due,
+        Extent::Conversation => {
+            let here = stored(|| deps.conversations.participants(namespace, &talk.conversation)).await?;
+            due.of_session((&talk.agent, asked.session), &here)
+        }
+    };
     // Without the summary that stands behind it: that is told as what there is.
     let persona = request.messages.first().map(Message::plain_text).unwrap_or_default();
     let job = due.job(&talk.conversation, limits, &persona);
@@ -80,13 +88,13 @@ async fn piece(
         job.extract(piece)
     } else {
         let call = summary_call(talk, &assembly, (&job, piece), asked.number);
-        compacted.over = over(deps, namespace, asked.checks, &call).await?;
-        if compacted.over.is_some() {
-            job.extract(piece)
-        } else {
-            let most = job.answer_tokens_max();
-            let Some(text) = summarise(deps, call, most, cut, &mut compacted).await else { return Ok(compacted) };
-            text
+        let asking = Asking { deps, allowance: Allowance::read(deps, namespace, asked.checks).await?, cut };
+        let text = asking.summarise(call, job.answer_tokens_max(), &mut compacted).await;
+        match text {
+            Some(text) => text,
+            // A piece can do without a model, so nobody is asked for more.
+            None if compacted.over.is_some() => job.extract(piece),
+            None => return Ok(compacted),
         }
     };
     match job.close(piece, &summary) {
@@ -101,48 +109,69 @@ async fn piece(
     Ok(compacted)
 }
 
-/// Looked at before each piece, as before a reply. Nobody is asked, though: a piece can do without a model.
-async fn over(
-    deps: &TalkDeps,
-    namespace: &Namespace,
-    checks: &Checks,
-    call: &ChatCall,
-) -> Result<Option<Over>, Outcome> {
-    let spent = spent(deps, namespace).await?;
-    let held = spent.as_ref().map(|(budget, spent)| (*budget, spent));
-    let next = next(deps, &call.target, estimate_request(&call.request));
-    Ok(checks.over(deps.clock.now_ms(), next, held))
+/// How the model of a piece is asked.
+struct Asking<'a> {
+    deps: &'a TalkDeps,
+    allowance: Allowance<'a>,
+    cut: &'a Notify,
 }
 
-/// Asks the agent's model, or the one that its persona has for summaries. `None`: there is no summary, and `compacted`
-/// says why. A model that takes no temperature is asked once more without one, and one whose thoughts took all the room
-/// that its text should have had, with four times as much, up to `most` tokens.
-async fn summarise(
-    deps: &TalkDeps,
-    mut call: ChatCall,
-    most: u32,
-    cut: &Notify,
-    compacted: &mut Compacted,
-) -> Option<String> {
-    let mut result = ask(deps, &call, cut, compacted).await?;
-    if result.as_ref().is_err_and(|failure| refuses_sampling(failure, compacted.record.as_ref())) {
-        (call.request.parameters.temperature, call.request.parameters.top_p) = (None, None);
-        result = ask(deps, &call, cut, compacted).await?;
-    }
-    let bound = call.request.parameters.max_tokens;
-    let wider = bound.map(|bound| bound.saturating_mul(4).min(most)).filter(|wider| Some(*wider) > bound);
-    let is_all_thoughts = |reply: &ChatReply| reply.finish == Finish::Length && reply.text().trim().is_empty();
-    if wider.is_some() && result.as_ref().is_ok_and(is_all_thoughts) {
-        call.request.parameters.max_tokens = wider;
-        result = ask(deps, &call, cut, compacted).await?;
-    }
-    match result {
-        Ok(reply) => Some(reply.text()),
-        Err(failure) => {
-            compacted.failure = Some(failure.message);
-            None
+impl Asking<'_> {
+    /// Asks the agent's model, or the one that its persona has for summaries. `None`: there is no summary, and
+    /// `compacted` says why. A model that takes no temperature is asked once more without one, and one whose thoughts
+    /// took all the room that its text should have had, with four times as much, up to `most` tokens.
+    async fn summarise(&self, mut call: ChatCall, most: u32, compacted: &mut Compacted) -> Option<String> {
+        let mut result = self.ask(&call, compacted).await?;
+        if result.as_ref().is_err_and(|failure| refuses_sampling(failure, compacted.record.as_ref())) {
+            (call.request.parameters.temperature, call.request.parameters.top_p) = (None, None);
+            result = self.ask(&call, compacted).await?;
+        }
+        let bound = call.request.parameters.max_tokens;
+        let wider = bound.map(|bound| bound.saturating_mul(4).min(most)).filter(|wider| Some(*wider) > bound);
+        let is_all_thoughts = |reply: &ChatReply| reply.finish == Finish::Length && reply.text().trim().is_empty();
+        if wider.is_some() && result.as_ref().is_ok_and(is_all_thoughts) {
+            call.request.parameters.max_tokens = wider;
+            result = self.ask(&call, compacted).await?;
+        }
+        match result {
+            Ok(reply) => Some(reply.text()),
+            Err(failure) => {
+                compacted.failure = Some(failure.message);
+                None
+            }
         }
     }
+
+    /// Makes one call, and counts it. `None`: a budget is used up, or the call was cut short.
+    async fn ask(&self, call: &ChatCall, compacted: &mut Compacted) -> Option<Result<ChatReply, ChatFailure>> {
+        // What was spent by others meanwhile is not read anew: what was paid for is not held up.
+        let request = (&call.target, estimate_request(&call.request));
+        compacted.over = self.allowance.over(unrecorded(compacted), Some(request));
+        if compacted.over.is_some() {
+            return None;
+        }
+        let unheard = Unheard::default();
+        let outcome = tokio::select! {
+            biased;
+            // Looked at first: a call that was cut before it began asks nobody.
+            () = self.cut.notified() => None,
+            outcome = self.deps.models.chat(call, Some(&unheard)) => Some(outcome),
+        };
+        // If it was cut, the call is dropped by now.
+        let Some(outcome) = outcome else {
+            compacted.cut = true;
+            count(compacted, unheard.used());
+            return None;
+        };
+        count(compacted, Some(outcome.record));
+        Some(outcome.result)
+    }
+}
+
+/// What earlier calls for the same piece have used. They are one call with it: their record is one.
+fn unrecorded(compacted: &Compacted) -> Spent {
+    let spent = compacted.record.as_ref().map(Spent::of_call).unwrap_or_default();
+    Spent { calls: 0, ..spent }
 }
 
 /// Whether a model takes the request but for how it is to choose its words: those that think know no temperature.
@@ -150,30 +179,6 @@ fn refuses_sampling(failure: &ChatFailure, record: Option<&ProviderCallRecord>) 
     let status = record.and_then(|record| record.outcome.as_ref()?.status);
     let is_named = ["temperature", "top_p"].iter().any(|name| failure.message.contains(name));
     failure.category == ErrorCategory::Validation && status == Some(400) && is_named
-}
-
-/// Makes one call, and counts it. `None`: it was cut short.
-async fn ask(
-    deps: &TalkDeps,
-    call: &ChatCall,
-    cut: &Notify,
-    compacted: &mut Compacted,
-) -> Option<Result<ChatReply, ChatFailure>> {
-    let unheard = Unheard::default();
-    let outcome = tokio::select! {
-        biased;
-        // Looked at first: a call that was cut before it began asks nobody.
-        () = cut.notified() => None,
-        outcome = deps.models.chat(call, Some(&unheard)) => Some(outcome),
-    };
-    // If it was cut, the call is dropped by now.
-    let Some(outcome) = outcome else {
-        compacted.cut = true;
-        count(compacted, unheard.used());
-        return None;
-    };
-    count(compacted, Some(outcome.record));
-    Some(outcome.result)
 }
 
 /// A piece has one record, that of its last call; what calls before it used is added.

@@ -86,6 +86,8 @@ async fn read(deps: &TalkDeps, namespace: &Namespace, talk: &TalkCall, recent: u
         pages.took(&page);
         page.into_iter().for_each(|row| window.add(row));
     }
+    // A log that is too long to be read to its beginning has more before it.
+    window.is_full |= !pages.has_ended;
     window.has_summaries = !window.is_full;
     Ok(window)
 }
@@ -136,13 +138,15 @@ struct Pages {
     /// Bytes of what was said, and of the rest.
     said: usize,
     done: usize,
+    /// The beginning of the log was read.
+    has_ended: bool,
 }
 
 impl Pages {
     fn new(mut query: LogQuery, recent: usize) -> Self {
         // Where there are more, the next page is larger.
         query.limit = recent.saturating_add(2).saturating_mul(ROWS_OF_TURN).clamp(PAGE_MIN, ROWS_MAX);
-        Self { query, seen: 0, said: 0, done: 0 }
+        Self { query, seen: 0, said: 0, done: 0, has_ended: false }
     }
 
     fn took(&mut self, page: &[LogRow]) {
@@ -154,6 +158,7 @@ impl Pages {
         self.seen += page.len();
         // The page of a log that has ended, or that has come to its bytes.
         let mut is_last = page.len() < query.limit || self.said >= MODEL_REQUEST_BYTES_MAX;
+        self.has_ended = page.len() < query.limit;
         if self.done > DONE_BYTES_MAX && query.kinds != SAID {
             query.kinds = SAID.to_vec();
             is_last = page.is_empty();

@@ -2,29 +2,34 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use domain::chat::Prices;
 use domain::failure::Failure;
 use domain::ports::{DefinitionQuery, DefinitionRow, Definitions};
-use schemas::definition::{
-    Agent, Budgets, DefinitionKind, ModelProfile, NamespaceBudget, Persona, PersonaBody, PersonaRef,
-};
+use host::config::Config;
+use providers::config::SCRIPTED;
+use providers::prices_of;
+use schemas::definition::{Agent, Budgets, DefinitionKind, ModelProfile, Persona, PersonaBody, PersonaRef};
 use schemas::id::{DefinitionId, Namespace};
 use schemas::limits::{PAGE_BYTES_MAX, PAGE_MAX};
 
 use super::report::{Check, Report};
 use crate::fleet::Store;
 
+/// The provider of profiles that mean whatever the fleet's own default is.
+const DEFAULT: &str = "default";
 /// Budgets that are named at most.
 const SHOWN_MAX: usize = 3;
 /// Pages of one kind and namespace that are looked at.
 const PAGES_MAX: usize = 20;
 
 /// `budgets`: what namespaces may use, as this process is configured.
-pub async fn look(store: &Store, budgets: &BTreeMap<Namespace, NamespaceBudget>, report: &mut Report) {
-    report.note("budgets", uncounted(store, budgets).await.map(|found| verdict(&found)));
+pub async fn look(store: &Store, config: &Config, report: &mut Report) {
+    report.note("budgets", uncounted(store, config).await.map(|found| verdict(&found)));
 }
 
 /// The budgets that count nothing, each in words.
-async fn uncounted(store: &Store, budgets: &BTreeMap<Namespace, NamespaceBudget>) -> Result<Vec<String>, Failure> {
+async fn uncounted(store: &Store, config: &Config) -> Result<Vec<String>, Failure> {
+    let budgets = &config.budgets;
     let mut namespaces: BTreeSet<Namespace> = budgets.keys().cloned().collect();
     namespaces.insert(Namespace::default_ns());
     // Nobody without a token has definitions.
@@ -32,7 +37,7 @@ async fn uncounted(store: &Store, budgets: &BTreeMap<Namespace, NamespaceBudget>
     let mut found = Vec::new();
     for namespace in &namespaces {
         let registry = Registry { definitions: store.definitions.as_ref(), namespace };
-        let free = registry.profiles_without_prices().await?;
+        let free = registry.profiles_without_prices(config).await?;
         if free.is_empty() {
             continue;
         }
@@ -54,34 +59,36 @@ struct Registry<'d> {
 }
 
 impl Registry<'_> {
-    async fn profiles_without_prices(&self) -> Result<BTreeSet<DefinitionId>, Failure> {
+    async fn profiles_without_prices(&self, config: &Config) -> Result<BTreeSet<DefinitionId>, Failure> {
         let rows = self.all(DefinitionKind::ModelProfile).await?;
         let profiles = rows.into_iter().filter_map(|row| row.content.to::<ModelProfile>().ok());
-        Ok(profiles.filter(|profile| !has_prices(profile)).map(|profile| profile.id).collect())
+        let free = profiles.filter(|profile| prices(config, profile) == Prices::default());
+        Ok(free.map(|profile| profile.id).collect())
     }
 
-    /// Those whose personas bound what they cost, each with its model profile.
+    /// Those whose personas bound what they cost, with each of their model profiles.
     async fn agents_with_money(&self) -> Result<Vec<(DefinitionId, DefinitionId)>, Failure> {
         let mut found = Vec::new();
         // Many agents may have one persona.
-        let mut known: BTreeMap<(DefinitionId, Option<u64>), Option<DefinitionId>> = BTreeMap::new();
+        let mut known: BTreeMap<(DefinitionId, Option<u64>), BTreeSet<DefinitionId>> = BTreeMap::new();
         for row in self.all(DefinitionKind::Agent).await? {
             let Ok(agent) = row.content.to::<Agent>() else { continue };
-            let profile = match (&agent.persona_inline, &agent.persona_ref) {
+            let profiles = match (&agent.persona_inline, &agent.persona_ref) {
                 (Some(inline), _) => bounded(&inline.body),
                 (None, Some(reference)) => {
                     let key = (reference.persona_id.clone(), reference.version);
                     match known.get(&key) {
-                        Some(profile) => profile.clone(),
+                        Some(profiles) => profiles.clone(),
                         None => {
-                            let profile = self.persona(reference).await?.and_then(|persona| bounded(&persona.body));
-                            known.entry(key).or_insert(profile).clone()
+                            let persona = self.persona(reference).await?;
+                            let profiles = persona.map(|persona| bounded(&persona.body)).unwrap_or_default();
+                            known.entry(key).or_insert(profiles).clone()
                         }
                     }
                 }
-                (None, None) => None,
+                (None, None) => BTreeSet::new(),
             };
-            found.extend(profile.map(|profile| (agent.id, profile)));
+            found.extend(profiles.into_iter().map(|profile| (agent.id.clone(), profile)));
         }
         Ok(found)
     }
@@ -119,18 +126,27 @@ impl Registry<'_> {
     }
 }
 
-/// The model profile of a persona that bounds what it costs.
-fn bounded(persona: &PersonaBody) -> Option<DefinitionId> {
-    let is_bounded = persona.constraints.budgets.as_ref().is_some_and(is_money);
-    is_bounded.then(|| persona.model_profile_id.clone())
+/// The model profiles of a persona that bounds what it costs: its own, and that of its summaries.
+fn bounded(persona: &PersonaBody) -> BTreeSet<DefinitionId> {
+    if !persona.constraints.budgets.as_ref().is_some_and(is_money) {
+        return BTreeSet::new();
+    }
+    let compaction = persona.compaction.as_ref().filter(|settings| settings.enabled);
+    let summariser = compaction.and_then(|settings| settings.model_profile_id.clone());
+    summariser.into_iter().chain([persona.model_profile_id.clone()]).collect()
 }
 
 fn is_money(budgets: &Budgets) -> bool {
     budgets.max_cost_per_turn.is_some() || budgets.max_cost_per_session.is_some()
 }
 
-fn has_prices(profile: &ModelProfile) -> bool {
-    profile.cost_per_1k_input_tokens > 0.0 || profile.cost_per_1k_output_tokens > 0.0
+/// What calls by a profile are counted at, where the fleet is configured as this process is.
+fn prices(config: &Config, profile: &ModelProfile) -> Prices {
+    let provider = profile.provider.as_str();
+    // A script answers for every profile, and a default model that is named alone has no prices.
+    let is_unpriced = config.script.is_some() || (provider == DEFAULT && config.model.is_some());
+    let configured = config.models.get(provider).filter(|known| !is_unpriced && known.provider != SCRIPTED);
+    prices_of(&profile.clone().into(), configured.map(|known| (known.model.as_str(), known.prices)))
 }
 
 fn line(whose: &str, profile: &DefinitionId) -> String {
@@ -151,40 +167,80 @@ fn verdict(found: &[String]) -> Check {
 
 #[cfg(test)]
 mod tests {
+    use host::config::Layers;
     use serde_json::{Value, json};
 
     use super::*;
 
-    fn profile(more: &[(&str, f64)]) -> ModelProfile {
-        let mut profile = json!({"id": "m", "name": "M", "provider": "scripted", "model_id": "m"});
+    fn profile((provider, model): (&str, &str), more: &[(&str, f64)]) -> ModelProfile {
+        let mut profile = json!({"id": "m", "name": "M", "provider": provider, "model_id": model});
         for (name, price) in more {
             profile[*name] = json!(price);
         }
         serde_json::from_value(profile).unwrap()
     }
 
-    fn persona(budgets: &Value) -> PersonaBody {
+    fn persona(budgets: &Value, compaction: &Value) -> PersonaBody {
         let constraints = json!({ "budgets": budgets });
-        let persona = json!({"system_prompt": "x", "model_profile_id": "m", "constraints": constraints});
+        let persona = json!({"system_prompt": "x", "model_profile_id": "m", "constraints": constraints,
+            "compaction": compaction});
         serde_json::from_value(persona).unwrap()
+    }
+
+    fn config(file: &str, model: Option<&str>) -> Config {
+        let env = model.map(|model| ("STEPFLEET_MODEL".to_owned(), model.to_owned())).into_iter().collect();
+        let file = Some(("stepfleet.toml".into(), file.to_owned()));
+        Config::load(&Layers { file, env, ..Layers::default() }).unwrap()
     }
 
     #[test]
     fn one_price_is_enough_to_count_and_none_is_not() {
-        assert!(!has_prices(&profile(&[])));
-        assert!(!has_prices(&profile(&[("cost_per_1k_input_tokens", 0.0)])));
-        assert!(has_prices(&profile(&[("cost_per_1k_input_tokens", 0.001)])));
-        assert!(has_prices(&profile(&[("cost_per_1k_output_tokens", 0.001)])));
+        let config = config("", None);
+        let has_prices = |more| prices(&config, &profile(("scripted", "m"), more)) != Prices::default();
+        assert!(!has_prices(&[]));
+        assert!(!has_prices(&[("cost_per_1k_input_tokens", 0.0)]));
+        assert!(has_prices(&[("cost_per_1k_input_tokens", 0.001)]));
+        assert!(has_prices(&[("cost_per_1k_output_tokens", 0.001)]));
+    }
+
+    #[test]
+    fn prices_of_the_configured_profile_count_for_its_model() {
+        let of = |name: &str| {
+            format!(
+                "[models.{name}]\nprovider = \"openai\"\nmodel = \"m-1\"\n\
+                 prices = {{ cost_per_1k_input_tokens = 1.0, cost_per_1k_output_tokens = 2.0 }}\n"
+            )
+        };
+        let file = of("default") + &of("local");
+        for (named, model, place) in [
+            (true, None, ("default", "default")),
+            (true, None, ("default", "m-1")),
+            (true, None, ("local", "m-1")),
+            (false, None, ("default", "m-2")),
+            (false, None, ("local", "default")),
+            (false, None, ("openai", "m-1")),
+            (false, Some("openai/m-1"), ("default", "default")),
+            (true, Some("openai/m-1"), ("local", "m-1")),
+        ] {
+            let found = prices(&config(&file, model), &profile(place, &[]));
+            assert_eq!(found != Prices::default(), named, "{place:?} with {model:?}: {found:?}");
+        }
     }
 
     #[test]
     fn only_who_bounds_money_needs_prices() {
+        let found = |budgets: &Value, compaction: &Value| -> Vec<String> {
+            bounded(&persona(budgets, compaction)).iter().map(ToString::to_string).collect()
+        };
         for name in ["max_cost_per_turn", "max_cost_per_session"] {
-            let found = bounded(&persona(&json!({ name: 1.0 })));
-            assert_eq!(found.as_ref().map(DefinitionId::as_str), Some("m"), "{name}");
+            let budgets = json!({ name: 1.0 });
+            assert_eq!(found(&budgets, &json!(null)), ["m"], "{name}");
+            assert_eq!(found(&budgets, &json!({"model_profile_id": "m"})), ["m"], "{name}");
+            assert_eq!(found(&budgets, &json!({"model_profile_id": "small"})), ["m", "small"], "{name}");
+            assert_eq!(found(&budgets, &json!({"model_profile_id": "small", "enabled": false})), ["m"], "{name}");
         }
         for other in [json!(null), json!({}), json!({"max_tokens_per_turn": 1, "max_moves_per_session": 1})] {
-            assert_eq!(bounded(&persona(&other)), None, "{other}");
+            assert!(found(&other, &json!({"model_profile_id": "small"})).is_empty(), "{other}");
         }
     }
 

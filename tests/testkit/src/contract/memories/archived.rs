@@ -90,11 +90,11 @@ impl Memories for Moved {
     async fn unembedded(
         &self,
         owner: &MemoryOwner,
-        model: &str,
+        of: Option<&str>,
         after: Option<&MemoryId>,
         limit: usize,
     ) -> Result<Vec<Unembedded>, Failure> {
-        self.inner.unembedded(owner, model, after, limit).await
+        self.inner.unembedded(owner, of, after, limit).await
     }
 
     async fn embed(
@@ -271,12 +271,13 @@ async fn what_lost_its_content_ends_no_walk(ports: &Ports) {
     write_lost(ports, &owner, &lost).await;
     write(ports, &owner, &new("there", "small")).await;
     let both = ArchivedMemories::new(ports.tail.clone(), Arc::new(MemArchive::default()));
-    let page = both.unembedded(&owner, "m", None, 2).await.expect("a page");
+    let page = both.unembedded(&owner, None, None, 2).await.expect("a page");
     assert_eq!(page.iter().map(|row| row.id.as_str()).collect::<Vec<_>>(), ["there"]);
-    assert!(both.unembedded(&owner, "m", Some(&id("there")), 2).await.expect("a page").is_empty());
+    assert!(both.unembedded(&owner, None, Some(&id("there")), 2).await.expect("a page").is_empty());
     let (mut walk, embedder) = (Reembedding::default(), WordEmbedder::new("m"));
     let mut done = Vec::new();
-    while let Some(batch) = walk.go_on(ports.tail.as_ref(), &both, &embedder).await.expect("embedded") {
+    let tail = ports.tail.as_ref();
+    while let Some(batch) = walk.go_on(tail, &both, &embedder, EMBEDDING_BATCH_MAX).await.expect("embedded") {
         done.push(batch);
     }
     assert_eq!(done, [Reembedded { embedded: 1, overtaken: 0 }, Reembedded::default()]);

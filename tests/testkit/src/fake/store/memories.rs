@@ -205,7 +205,7 @@ impl Memories for MemStore {
     async fn unembedded(
         &self,
         owner: &MemoryOwner,
-        model: &str,
+        of: Option<&str>,
         after: Option<&MemoryId>,
         limit: usize,
     ) -> Result<Vec<Unembedded>, Failure> {
@@ -213,7 +213,7 @@ impl Memories for MemStore {
         let wanted = live
             .into_iter()
             .map(|rec| rec.memory)
-            .filter(|memory| memory.embedding_model.as_deref() != Some(model))
+            .filter(|memory| memory.embedding_model.as_deref() == of)
             .filter(|memory| after.is_none_or(|after| memory.id > *after));
         let row = |memory: Memory| Unembedded { id: memory.id, version: memory.version, content: memory.content };
         Ok(wanted.take(limit).map(row).collect())

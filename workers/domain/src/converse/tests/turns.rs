@@ -7,7 +7,6 @@ use serde_json::{Value, json};
 
 use super::bench::Bench;
 use crate::chat::{Finish, Part, Role};
-use crate::converse::TurnDecision;
 use crate::moniker::Decision;
 
 /// The names of SPEC W-DEC-02.
@@ -59,7 +58,7 @@ fn s_136_decisions_have_the_names_of_the_seed() {
     // There are no workflows.
     let made: BTreeSet<&str> = talk.names.iter().map(String::as_str).chain(["DISPATCH_WORKFLOW"]).collect();
     let all: BTreeSet<&str> = NAMES.into_iter().collect();
-    assert_eq!((made, TurnDecision::NAMES), (all, NAMES));
+    assert_eq!(made, all);
 }
 
 #[test]

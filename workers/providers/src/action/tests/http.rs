@@ -72,7 +72,8 @@ async fn statuses_are_classed() {
 async fn what_the_server_itself_reports_is_not_in_doubt() {
     for (say, reported) in [
         (Say::Answer(500, "", "oops".into()), true),
-        (Say::Answer(503, "", String::new()), true),
+        (Say::Answer(500, "", String::new()), true),
+        (Say::Answer(503, "", String::new()), false),
         (Say::Answer(429, "", String::new()), true),
         (Say::Answer(502, "", String::new()), false),
         (Say::Answer(504, "", String::new()), false),

@@ -71,8 +71,7 @@ macro_rules! whole {
 
 pub(super) const READ_ID: &str = whole!("m.id = $3");
 pub(super) const READ_LABEL: &str = whole!("m.label = $3");
-pub(super) const UNEMBEDDED: &str =
-    whole!("m.id > $3 AND (m.embedding_model IS NULL OR m.embedding_model <> $4) ORDER BY m.id LIMIT $5");
+pub(super) const UNEMBEDDED: &str = whole!("m.id > $3 AND coalesce(m.embedding_model, '') = $4 ORDER BY m.id LIMIT $5");
 pub(super) const FLOOR: &str = "
     SELECT updated_at_ms FROM memories WHERE namespace = $1 AND agent_id = $2 AND deleted_at_ms IS NULL
     ORDER BY updated_at_ms DESC, id DESC LIMIT 1 OFFSET $3";
@@ -81,7 +80,8 @@ pub(super) const SCAN: &str = "
     FROM memories
     WHERE namespace = $1 AND agent_id = $2 AND id > $3 AND deleted_at_ms IS NULL AND updated_at_ms > $4
     ORDER BY id LIMIT $5";
-/// Which memories there are. A stamp changes with everything that a search sees.
+/// Which memories there are. A stamp changes with everything that a search sees. In the order of `memories_recent`, so
+/// that this index serves it and not one of all agents.
 pub(super) const STAMPS: &str = concat!(
     "SELECT id, ",
     stamp!(),

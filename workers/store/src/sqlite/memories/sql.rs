@@ -50,10 +50,8 @@ macro_rules! whole {
 
 pub(super) const READ_ID: &str = whole!("memories_id", "m.id = ?3");
 pub(super) const READ_LABEL: &str = whole!("memories_label", "m.label = ?3 AND m.label IS NOT NULL");
-pub(super) const UNEMBEDDED: &str = whole!(
-    "memories_id",
-    "m.id > ?3 AND (m.embedding_model IS NULL OR m.embedding_model <> ?4) ORDER BY m.id LIMIT ?5"
-);
+pub(super) const UNEMBEDDED: &str =
+    whole!("memories_model", "m.id > ?3 AND coalesce(m.embedding_model, '') = ?4 ORDER BY m.id LIMIT ?5");
 pub(super) const FLOOR: &str = "
     SELECT updated_at_ms FROM memories INDEXED BY memories_recent
     WHERE namespace = ?1 AND agent_id = ?2 AND deleted_at_ms IS NULL

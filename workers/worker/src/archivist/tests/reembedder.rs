@@ -34,6 +34,10 @@ async fn remember(world: &World, agent: &str, count: usize, model: Option<&str>)
     }
 }
 
+fn renewing() -> ArchivistConfig {
+    ArchivistConfig { renews_vectors: true, ..ArchivistConfig::default() }
+}
+
 /// Whether all memories have vectors of the embedder's model.
 async fn is_done(world: &World) -> bool {
     world.ports.tail.lacking(world.embedder.model(), None).await.expect("a look").is_none()
@@ -64,7 +68,7 @@ async fn after_a_change_of_the_model_all_is_embedded_anew_once() {
     assert!(!tail.is_near(&owner("many"), limits::MEMORIES_NEAR_MAX).await.expect("a read"));
 
     remember(&world, "fresh", 3, Some("words")).await;
-    let archivist = Archivist::start(world.deps(), ArchivistConfig::default());
+    let archivist = Archivist::start(world.deps(), renewing());
     until_done(&world).await;
     pass(limits::JOURNAL_GRACE_MS + 60_000).await;
     archivist.stop().await;
@@ -80,7 +84,7 @@ async fn after_a_change_of_the_model_all_is_embedded_anew_once() {
     let kept = MemoryArchive::kept(&world.archive, &owner("many"), &[&at]).await.expect("a read");
     let vector = world.embedder.vector("word7 ");
     assert_eq!(kept[0].embedding, Some(Embedding { model: "words".into(), vector }));
-    let left = memories.unembedded(&owner("many"), "words", None, 10).await.expect("a read");
+    let left = memories.unembedded(&owner("many"), Some("old"), None, 10).await.expect("a read");
     assert!(left.is_empty(), "{left:?}");
 }
 
@@ -89,7 +93,7 @@ async fn an_embedder_that_fails_is_asked_again_later() {
     let world = World::new();
     remember(&world, "few", 3, None).await;
     world.embedder.fail(Some(Failure::unavailable("away")));
-    let archivist = Archivist::start(world.deps(), ArchivistConfig::default());
+    let archivist = Archivist::start(world.deps(), renewing());
     pass(600_000).await;
     let attempts = world.embedder.asked().len() / 3;
     assert!((10..40).contains(&attempts), "{attempts} attempts in ten minutes");
@@ -115,7 +119,7 @@ async fn batches_are_paced_and_one_of_two_archivists_makes_them() {
     let count = 4 * limits::EMBEDDING_BATCH_MAX;
     remember(&world, "many", count, None).await;
     let deps = |name| ArchivistDeps { worker: worker(name), ..world.deps() };
-    let start = |name| Archivist::start(deps(name), ArchivistConfig::default());
+    let start = |name| Archivist::start(deps(name), renewing());
     let (first, second) = (start("a1"), start("a2"));
     pass(limits::REEMBED_INTERVAL_MS + limits::REEMBED_INTERVAL_MS / 2).await;
     assert_eq!(world.embedder.asked().len(), 2 * limits::EMBEDDING_BATCH_MAX, "one batch at a time");
@@ -126,16 +130,48 @@ async fn batches_are_paced_and_one_of_two_archivists_makes_them() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn small_batches_of_several_agents_are_no_more_than_one_together() {
+    let world = World::new();
+    for agent in ["first", "second", "third"] {
+        remember(&world, agent, 100, None).await;
+    }
+    let archivist = Archivist::start(world.deps(), renewing());
+    pass(limits::REEMBED_INTERVAL_MS + limits::REEMBED_INTERVAL_MS / 2).await;
+    assert_eq!(world.embedder.asked().len(), 2 * limits::EMBEDDING_BATCH_MAX, "two rounds");
+    pass(limits::REEMBED_INTERVAL_MS).await;
+    assert_eq!(world.embedder.asked().len(), 300);
+    assert!(is_done(&world).await);
+    archivist.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn an_archivist_that_dies_again_and_again_embeds_all_nevertheless() {
     let mut world = World::new();
     world.archive = MemArchive::with_faults(Dice::new(3), 0.3, testkit::fake::Breakages::default());
     remember(&world, "many", 3 * limits::EMBEDDING_BATCH_MAX, Some("old")).await;
     for round in 0..10 {
-        let archivist = Archivist::start(world.deps(), ArchivistConfig::default());
+        let archivist = Archivist::start(world.deps(), renewing());
         pass(300 + 450 * (round % 4)).await;
         archivist.kill();
     }
-    let archivist = Archivist::start(world.deps(), ArchivistConfig::default());
+    let archivist = Archivist::start(world.deps(), renewing());
     until_done(&world).await;
     archivist.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn vectors_of_another_model_stay_unless_they_are_to_be_renewed() {
+    let world = World::new();
+    remember(&world, "paid", 3, Some("dear")).await;
+    remember(&world, "none", 3, None).await;
+    let archivist = Archivist::start(world.deps(), ArchivistConfig::default());
+    pass(120_000).await;
+    archivist.stop().await;
+    assert_eq!(world.embedder.asked().len(), 3, "those of one agent have none");
+    let left = world.ports.memories.unembedded(&owner("paid"), Some("dear"), None, 10).await.expect("a read");
+    assert_eq!(left.len(), 3);
+    let archivist = Archivist::start(world.deps(), renewing());
+    until_done(&world).await;
+    archivist.stop().await;
+    assert_eq!(world.embedder.asked().len(), 6);
 }

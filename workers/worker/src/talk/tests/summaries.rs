@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use domain::chat::{
     ChatFailure, ChatOutcome, ChatReply, ErrorCategory, Finish, Parameters, ProviderCallRecord, RequestOutcome, Usage,
 };
-use domain::converse::Compacted;
+use domain::converse::{Bound, Compacted, Scope};
 use domain::ports::DeltaSink;
 
 use super::cuts::{first_piece, long};
@@ -13,6 +13,7 @@ use super::*;
 
 /// Of every answer.
 const INPUT_TOKENS: u64 = 10;
+const COST: f64 = 1.0;
 
 type Answer = Result<ChatReply, (u16, ChatFailure)>;
 
@@ -36,6 +37,7 @@ impl Models for InTurn {
         let (ok, status) = (answer.is_ok(), answer.as_ref().err().map_or(200, |(status, _)| *status));
         let mut record = ProviderCallRecord::open(&call.id, &call.context, "openai", "m", false, 0);
         record.usage = answer.as_ref().ok().and_then(|reply| reply.usage.clone());
+        record.cost = record.usage.as_ref().map(|_| COST);
         record.outcome = Some(RequestOutcome {
             ok,
             status: Some(status),
@@ -85,6 +87,15 @@ fn fails(status: u16, category: ErrorCategory, message: &str) -> Answer {
 
 /// What a piece comes to, and what the model was asked for. All its answers are asked for.
 async fn summarised(answers: Vec<Answer>, is_cut: bool, most: u32) -> (Compacted, Vec<Parameters>) {
+    summarised_within(Checks::default(), answers, is_cut, most).await
+}
+
+async fn summarised_within(
+    checks: Checks,
+    answers: Vec<Answer>,
+    is_cut: bool,
+    most: u32,
+) -> (Compacted, Vec<Parameters>) {
     let place = Place::new().await;
     let mut context = long();
     context.limits.context.as_mut().expect("limits").compaction.max_summary_tokens = most;
@@ -93,7 +104,7 @@ async fn summarised(answers: Vec<Answer>, is_cut: bool, most: u32) -> (Compacted
     let (answers, asked, cut) = (Mutex::new(answers.into()), Mutex::default(), Notify::new());
     let models = Arc::new(InTurn { answers, asked, cut, is_cut });
     let deps = TalkDeps { models: models.clone(), ..place.deps(place.ports.conversations.clone()) };
-    let (session, checks) = (SessionId::parse("s1").expect("an id"), Checks::default());
+    let session = SessionId::parse("s1").expect("an id");
     let (namespace, talk, asked) = (Namespace::default_ns(), talk(TalkWork::Extract), first_piece(&session, &checks));
     let outcome = compact::compact(&deps, &namespace, &talk, asked, &models.cut).await;
     let left = models.answers.lock().expect("unpoisoned").len();
@@ -159,6 +170,23 @@ async fn a_model_that_only_thought_has_more_room_once() {
     assert!(compacted.failure.is_some(), "there is no more room: {compacted:?}");
     let (compacted, _) = summarised(vec![says("They counted", Finish::Length)], false, 1_024).await;
     assert!(compacted.made.is_some(), "a text that is cut off is a text: {compacted:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_model_is_not_asked_again_for_what_its_first_answer_has_used_up() {
+    let within = |max: f64| {
+        let known = vec![Bound { scope: Scope::Turn, what: "cost", used: 0.0, max, raised: 0 }];
+        Checks { known, ..Checks::default() }
+    };
+    let thought = || says("", Finish::Length);
+    let (compacted, asked) = summarised_within(within(COST / 2.0), vec![thought()], false, 1_024).await;
+    assert_eq!((asked.len(), compacted.over.as_ref().map(|over| over.used)), (1, Some(COST)));
+    assert!(compacted.made.is_some() && compacted.failure.is_none(), "made without a model: {compacted:?}");
+    assert_eq!(input_tokens(&compacted), Some(INPUT_TOKENS), "what it has used is told");
+    let answers = vec![thought(), says("They counted.", Finish::Stop)];
+    let (compacted, asked) = summarised_within(within(COST * 1.5), answers, false, 1_024).await;
+    assert_eq!((asked.len(), &compacted.over), (2, &None));
+    assert!(compacted.made.is_some(), "{compacted:?}");
 }
 
 #[tokio::test(start_paused = true)]
