@@ -9,8 +9,13 @@ use schemas::action::NewAction;
 use schemas::api::AcceptedBody;
 use schemas::conversation::{Operation, OperationKind, OperationState};
 
-use crate::answer::Answer;
+use crate::answer::{Answer, Refused};
 use crate::gateway::Gateway;
+
+/// What a worker of others is called among those who hold operations.
+pub fn claimant(worker: &str) -> String {
+    format!("external:{worker}")
+}
 
 /// The answer to a checked action that tells such a failure; `None`: it is for the ledger. What is tried again has no
 /// row there, so that the result that is to come finds its id free.
@@ -23,8 +28,8 @@ pub async fn put_back(gateway: &Gateway, new: &NewAction) -> Answer<Option<Accep
         let (action_id, session_id) = (new.action_id.clone(), operation.session_id.clone());
         Ok(Some(AcceptedBody { action_id, session_id, accepted }))
     };
-    if failed.attempt.is_some_and(|attempt| attempt < operation.attempt) {
-        // Told once more, and tried again since.
+    if !is_of_the_last_start(operation, failed.attempt, &claimant(&new.actor))? {
+        // Told once more, and tried again since, or soon.
         return answer(false);
     }
     let next = attempt::reported(operation, failed.error, gateway.clock.now_ms());
@@ -38,6 +43,34 @@ pub async fn put_back(gateway: &Gateway, new: &NewAction) -> Answer<Option<Accep
     let ending = gateway.operations.end(&new.namespace, id, Some(claim), ended).await?;
     tracing::debug!(operation = %id, attempt = operation.attempt, after_ms, ?ending, "a worker's attempt failed");
     answer(matches!(ending, Ending::Scheduled))
+}
+
+/// Whether a failure is of the newest start of its operation, and not of one that has failed before: of the `attempt`
+/// that is told, or else of the one that `reporter` holds.
+///
+/// # Errors
+/// It is not told, and can be of either.
+fn is_of_the_last_start(operation: &Operation, attempt: Option<u32>, reporter: &str) -> Answer<bool> {
+    if attempt.is_some_and(|attempt| attempt < operation.attempt) {
+        return Ok(false);
+    }
+    // Starts that were lost have told nothing. One that runs has not either.
+    let is_running = operation.state == OperationState::Running;
+    let has_failed = operation.attempt.saturating_sub(operation.lost) > u32::from(is_running);
+    match (&operation.claimed_by, attempt) {
+        _ if !has_failed => Ok(true),
+        // Nobody has it: it waits for its next start.
+        _ if !is_running => Ok(false),
+        (_, Some(_)) => Ok(true),
+        // Whoever had it has given it up, and tells no end of it.
+        (None, None) => Ok(false),
+        (Some(holder), None) if holder == reporter => Ok(true),
+        (Some(_), None) => {
+            let what = "is missing; send the attempt of the task, as it was claimed: one that has failed before is run \
+                        again, and it cannot be told of which of them this is";
+            Err(Refused::field("payload.attempt", what))
+        }
+    }
 }
 
 /// Whether an action is about work of others that a worker has begun, and names no session but its own.

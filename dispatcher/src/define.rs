@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use domain::action::hash::hex;
 use domain::definition::plan::{self, Item, Known, KnownDefinitions};
-use domain::definition::{Checked, Reference, check, diff, references};
+use domain::definition::{Checked, Reference, check, diff, references, shown};
 use domain::failure::{Certainty, Failure};
 use domain::ports::{Defined, DefinitionKey};
 use schemas::api::{DefinitionChange, DefinitionWritten, FieldChange};
@@ -179,7 +179,7 @@ fn planned(item: &Checked, known: &KnownDefinitions) -> Defined {
 async fn changed_fields(gateway: &Gateway, namespace: &Namespace, item: &Checked) -> Answer<Vec<FieldChange>> {
     let key = (item.new.kind, item.new.id.clone());
     let Some(before) = gateway.definitions.definition(namespace, &key).await? else { return Ok(Vec::new()) };
-    let changes = diff::diff(&before.content.to_value(), &item.value);
+    let changes = diff::diff(&shown(before.kind, &before.content).to_value(), &item.value);
     let change = |change: diff::Change| FieldChange {
         field: change.field,
         from: change.from.as_ref().map(Json::of),

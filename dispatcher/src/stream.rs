@@ -47,6 +47,7 @@ impl Frame {
             StreamEventType::Created => "created",
             StreamEventType::Status => "status",
             StreamEventType::Action => "action",
+            StreamEventType::ProviderCall => "provider_call",
             StreamEventType::End => "end",
         }
     }

@@ -1,6 +1,7 @@
 //! Rows as clients read them.
 
 use domain::action::hash::hex;
+use domain::definition::shown;
 use domain::ports::DefinitionRow;
 use domain::time::rfc3339;
 use schemas::api::{DefinitionView, SessionView};
@@ -38,6 +39,6 @@ pub fn definition_view(row: &DefinitionRow) -> DefinitionView {
         content_hash: hex(&row.content_hash),
         created_at: rfc3339(row.created_at_ms),
         updated_at: rfc3339(row.updated_at_ms),
-        definition: row.content.clone(),
+        definition: shown(row.kind, &row.content),
     }
 }

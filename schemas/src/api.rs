@@ -202,11 +202,12 @@ pub struct DefinitionView {
     pub id: DefinitionId,
     /// From 1 on. Of kinds that are updated in place it counts the changes.
     pub version: u64,
-    /// SHA-256 of the canonical JSON of `definition`, hexadecimal.
+    /// SHA-256 of the canonical JSON of the content with all defaults, hexadecimal: two contents with the same are one.
     pub content_hash: String,
     pub created_at: String,
     pub updated_at: String,
-    /// Its content, with all defaults.
+    /// Its content with its defaults. What nobody gave is left out where that means something else than the default
+    /// does: `effect_class` of tools and actions, `retry.timeout_ms` of tools that call an agent.
     pub definition: Json,
 }
 
@@ -354,6 +355,7 @@ pub enum StreamEventType {
     Created,
     Status,
     Action,
+    ProviderCall,
     /// Nothing follows: the session has ended.
     End,
 }
@@ -364,6 +366,7 @@ impl From<EventKind> for StreamEventType {
             EventKind::Created => Self::Created,
             EventKind::Status => Self::Status,
             EventKind::Action => Self::Action,
+            EventKind::ProviderCall => Self::ProviderCall,
         }
     }
 }

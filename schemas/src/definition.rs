@@ -1,7 +1,8 @@
 //! Definitions: what agents are made of (SPEC 2.2). One file per group of kinds.
 //!
 //! A record holds a definition's content with every default filled in, so that equal meaning is
-//! equal text, and so an equal content hash. Ids of owner, version and times lie beside it.
+//! equal text, and so an equal content hash. Where it matters whether somebody wrote a default down, [`Chosen`]
+//! says so. Ids of owner, version and times lie beside it.
 
 mod agent;
 mod budget;
@@ -27,4 +28,4 @@ pub use task::{
     ActionDef, ActionKind, BackoffShape, Execution, OnFailure, RetryPolicy, StepCondition, StepOutcome, Task,
     TaskRetry, TaskStep,
 };
-pub use tool::{Approval, ApprovalDefault, EffectClass, InvocationMode, TargetType, Tool, ToolRetry};
+pub use tool::{Approval, ApprovalDefault, Chosen, EffectClass, InvocationMode, TargetType, Tool, ToolRetry};

@@ -15,6 +15,8 @@ pub enum EventKind {
     Status,
     /// An action was applied or refused: `{action_id, type, outcome, error?}`.
     Action,
+    /// A step asked a model: the record of the call (SPEC C-PRV-08). It is paid for, whatever became of the step.
+    ProviderCall,
 }
 
 impl EventKind {
@@ -23,11 +25,12 @@ impl EventKind {
             Self::Created => "created",
             Self::Status => "status",
             Self::Action => "action",
+            Self::ProviderCall => "provider_call",
         }
     }
 
     pub fn parse(text: &str) -> Option<Self> {
-        [Self::Created, Self::Status, Self::Action].into_iter().find(|k| k.as_str() == text)
+        [Self::Created, Self::Status, Self::Action, Self::ProviderCall].into_iter().find(|k| k.as_str() == text)
     }
 }
 

@@ -249,6 +249,8 @@ pub const RETRY_AFTER_MS_MAX: u64 = 60_000;
 pub const CALL_TOKENS_MAX: u64 = 1_000_000_000_000;
 /// The same for its cost, in billionths of the operator's currency.
 pub const CALL_COST_NANOS_MAX: u64 = 1_000_000_000_000_000;
+/// Of the record of one call of a model, where it travels with something else.
+pub const PROVIDER_CALL_BYTES_MAX: usize = 4 << 10;
 /// Tokens, and billionths, that one shard counts for a namespace: there is room to add up those of all.
 pub const SPENT_OF_SHARD_MAX: u64 = 8_000_000_000_000_000;
 const _: () = assert!(SPENT_OF_SHARD_MAX <= i64::MAX as u64 / SHARDS_MAX as u64);

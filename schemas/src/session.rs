@@ -152,6 +152,39 @@ pub struct Head {
     pub stop_reason: Option<StopReason>,
     /// Epoch of the commit that wrote this.
     pub epoch: Epoch,
+    /// What its steps have asked of models; absent where they have asked nothing. Turns of conversations count apart.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub models: Option<Box<ModelUse>>,
+}
+
+/// What the steps of a session have asked of models.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ModelUse {
+    pub calls: u64,
+    /// In and out.
+    pub tokens: u64,
+    /// In billionths of the operator's currency; of calls whose price is known.
+    pub cost_nanos: u64,
+    /// How often a resume has allowed the budget of a session once more.
+    #[serde(default)]
+    pub raised_session: u32,
+    /// The same of the namespace's budget, for this session.
+    #[serde(default)]
+    pub raised_namespace: u32,
+    /// Since when its time counts, if a resume has allowed it more (epoch milliseconds).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub since_ms: Option<i64>,
+    /// The budget that it was paused for, if that pause lasts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub held: Option<Held>,
+}
+
+/// What a resume allows besides: the whole budget, so many times more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Held {
+    /// The namespace's, or that of each of its sessions.
+    pub of_namespace: bool,
+    pub times: u32,
 }
 
 impl Head {
@@ -170,6 +203,7 @@ impl Head {
             last_error: None,
             stop_reason: None,
             epoch: Epoch(0),
+            models: None,
         }
     }
 

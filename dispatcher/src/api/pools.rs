@@ -20,6 +20,7 @@ use schemas::limits::{NAME_BYTES_MAX, OPERATION_GRACE_MS, TASK_WAIT_S_DEFAULT, T
 use schemas::problem::Code;
 use tokio::time::Instant;
 
+use crate::again::claimant;
 use crate::answer::{Answer, Refused};
 use crate::caller::Caller;
 use crate::extract::PathText;
@@ -80,11 +81,6 @@ async fn claim(
 fn whole_name(caller: &Caller, pool: &str) -> Answer<String> {
     pool_name(pool).map_err(|why| Refused::field("id", format!("in the path: {why}")))?;
     Ok(pool_of(&caller.namespace, pool))
-}
-
-/// What a worker of others is called among those who hold operations.
-fn claimant(worker: &str) -> String {
-    format!("external:{worker}")
 }
 
 /// The next task that may be begun. Those that may not, because their worker died, end on the way.

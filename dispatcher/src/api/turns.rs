@@ -4,7 +4,8 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::routing::{get, post};
-use domain::conversation::{cancel as cancellation, moves, transcript, view};
+use domain::conversation::moves::{self, Moves};
+use domain::conversation::{cancel as cancellation, transcript, view};
 use domain::ports::{LogQuery, OperationQuery, Scope};
 use domain::read;
 use domain::time::rfc3339;
@@ -138,15 +139,50 @@ async fn list_moves(
     if let Some(end) = end {
         rows.truncate(end);
     }
-    let next = rows.last().filter(|_| more || end.is_some()).map(|row| row.offset);
-    let next_cursor = next.map(|offset| offset.to_string());
-    if let Some(after) = next {
-        // Results of work in the background come behind later moves; those of others find no move here. As many are
-        // looked at as one page has.
-        let late = LogQuery { after, ..records(&caller.namespace, &turn, &[LogKind::AsyncResult]) };
-        rows.extend(gateway.conversations.log(&late).await?);
+    let mut page = Moves::default();
+    page.add(rows.iter());
+    let mut next = rows.last().filter(|_| more || end.is_some()).map(|row| row.offset);
+    if let Some(after) = next.filter(|_| end.is_none()) {
+        next = rest_of_move(&gateway, LogQuery { after, ..query.clone() }, &mut page).await?;
     }
-    Ok(Json(MovePage { items: moves::moves(rows.iter()), next_cursor }))
+    if let Some(after) = next {
+        let late = LogQuery { after, kinds: vec![LogKind::AsyncResult], ..query };
+        next = Some(late_results(&gateway, late, &mut page).await?);
+    }
+    let next_cursor = next.map(|offset| offset.to_string());
+    Ok(Json(MovePage { items: page.into_views(), next_cursor }))
+}
+
+/// Reads on up to the next move: the last one of a page has more results than fit into a page of records. The offset
+/// before that move; `None`: there is no other.
+async fn rest_of_move(gateway: &Gateway, mut query: LogQuery, page: &mut Moves) -> Answer<Option<u64>> {
+    loop {
+        let rows = gateway.conversations.log(&query).await?;
+        let end = rows.iter().position(|row| row.record.kind == LogKind::Move).unwrap_or(rows.len());
+        page.add(rows[..end].iter());
+        if let Some(next) = rows.get(end) {
+            return Ok(Some(next.offset.saturating_sub(1)));
+        }
+        let Some(last) = rows.last() else { return Ok(None) };
+        query.after = last.offset;
+    }
+}
+
+/// Adds the results of work in the background, which come behind later moves; those of others find no move here. A
+/// page that gets too large by them has fewer moves. The offset that the next page comes after.
+async fn late_results(gateway: &Gateway, mut query: LogQuery, page: &mut Moves) -> Answer<u64> {
+    let mut next = query.after;
+    loop {
+        let rows = gateway.conversations.log(&query).await?;
+        page.add(rows.iter());
+        if let Some(left_out) = page.shorten(PAGE_BYTES_MAX) {
+            next = left_out.saturating_sub(1);
+        }
+        match rows.last() {
+            Some(last) if page.lack_results() => query.after = last.offset,
+            _ => return Ok(next),
+        }
+    }
 }
 
 async fn context(

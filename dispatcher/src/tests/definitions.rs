@@ -79,6 +79,35 @@ async fn versions_come_one_after_the_other() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_default_that_somebody_wrote_down_is_told_from_one_that_is_filled_in() {
+    let world = World::new().await;
+    let action =
+        json!({"id": "lookup", "name": "Look up", "library_id": "core", "kind": "mock", "operation": "return"});
+    let task = json!({"id": "find", "name": "Find", "library_id": "core",
+                      "steps": [{"ref": "a", "action_def_id": "lookup"}]});
+    let mut tool = json!({"id": "search", "name": "search", "description": "Search.", "library_id": "core",
+                          "input_schema": {"type": "object"}, "target_type": "task", "target_id": "find"});
+    let list = [("library", library()), ("action_def", action), ("task", task), ("tool", tool.clone())];
+    apply(&world, &list.map(|(kind, definition)| item(kind, definition))).await;
+    let written = async |definition: &Value| {
+        let reply = world.post("/api/tools", definition.clone()).await;
+        (reply.json()["change"].clone(), reply.json()["version"].clone())
+    };
+    let stored = async || world.get("/api/tools/search").await.json()["definition"].clone();
+    let plain = stored().await;
+    assert_eq!((plain.get("effect_class"), &plain["retry"]["timeout_ms"]), (None, &json!(60_000)));
+    assert_eq!(written(&plain).await, (json!("unchanged"), json!(1)), "what was read can be written");
+    tool["effect_class"] = json!("at_most_once");
+    let planned = world.post("/api/definitions?dry_run=true", json!([item("tool", tool.clone())])).await.json();
+    assert_eq!(planned["items"][0]["fields"], json!([{"field": "effect_class", "to": "at_most_once"}]));
+    assert_eq!(written(&tool).await, (json!("updated"), json!(2)));
+    let said = stored().await;
+    assert_eq!((&said["effect_class"], said.get("chosen")), (&json!("at_most_once"), None));
+    assert_eq!(written(&said).await, (json!("unchanged"), json!(2)));
+    assert_eq!(written(&plain).await, (json!("updated"), json!(3)), "nobody says so any more");
+}
+
+#[tokio::test(start_paused = true)]
 async fn other_kinds_are_updated_in_place() {
     let world = World::new().await;
     let reply = world.post("/api/model-profiles", profile()).await;

@@ -7,6 +7,7 @@ use schemas::conversation::{
 };
 use schemas::id::{AgentId, ConversationId, MessageId, SessionId, TurnId, UserId};
 use schemas::json::Json;
+use schemas::limits::PAGE_MAX;
 use serde_json::{Value, json};
 
 use super::world::{OTHER, World};
@@ -151,6 +152,44 @@ async fn results_that_come_late_are_shown_with_the_move_that_called() {
     let cursor = page["next_cursor"].as_str().unwrap();
     let rest = world.get(&format!("/api/turns/t1/moves?limit=1&cursor={cursor}")).await.json();
     assert_eq!((results(&rest["items"]), &rest["next_cursor"]), (vec![], &json!(null)));
+}
+
+/// Of two replies that called in the background the second has more results than a page has records, and that of the
+/// first comes after them.
+#[tokio::test(start_paused = true)]
+async fn results_are_shown_with_their_move_however_many_came_before() {
+    let world = World::new().await;
+    let session = world.converse("c1", &["a1"]).await.remove(0);
+    let called = |number: u64, calls: Vec<String>| {
+        let tool_calls: Vec<Value> = calls.iter().map(|id| json!({"id": id, "name": "fetch", "input": {}})).collect();
+        let in_background: Vec<Value> = calls.iter().map(|id| json!([id, "o"])).collect();
+        let body = json!({"move": number, "tool_calls": tool_calls, "in_background": in_background});
+        record(LogKind::Move, &format!("t1.{number}"), "t1", &session, &body)
+    };
+    let late = |number: u64, call: &str| {
+        let body = json!({"move": number, "tool_call_id": call, "operation_id": "o", "success": true, "result": call});
+        record(LogKind::AsyncResult, &format!("t1.{call}"), "t1", &session, &body)
+    };
+    let many: Vec<String> = (0..PAGE_MAX).map(|n| format!("many{n}")).collect();
+    let mut log = vec![called(1, vec!["one".to_owned()]), called(2, many.clone())];
+    log.extend(many.iter().map(|call| late(2, call)));
+    log.push(late(1, "one"));
+    world.speak(&session, Talk { log, turns: vec![turn("t1", &session, "m1")], ..Talk::default() }).await;
+    let results = |page: &Value| page["items"][0]["tool_results"].as_array().unwrap().clone();
+    let page = world.get("/api/turns/t1/moves?limit=1").await.json();
+    let first = results(&page);
+    assert_eq!((first.len(), &first[0]["result"], &page["items"][0]["move"]), (1, &json!("one"), &json!(1)));
+    let cursor = page["next_cursor"].as_str().unwrap();
+    let rest = world.get(&format!("/api/turns/t1/moves?limit=1&cursor={cursor}")).await.json();
+    assert_eq!((results(&rest).len(), &rest["items"][0]["move"]), (PAGE_MAX, &json!(2)));
+    assert_eq!((rest["items"].as_array().unwrap().len(), &rest["next_cursor"]), (1, &json!(null)));
+    // A third reply: the second is still whole, and the page ends before it.
+    world.speak(&session, Talk { log: vec![called(3, Vec::new())], ..Talk::default() }).await;
+    let again = world.get(&format!("/api/turns/t1/moves?limit=1&cursor={cursor}")).await.json();
+    assert_eq!(results(&again).len(), PAGE_MAX);
+    let cursor = again["next_cursor"].as_str().unwrap();
+    let last = world.get(&format!("/api/turns/t1/moves?cursor={cursor}")).await.json();
+    assert_eq!((&last["items"][0]["move"], &last["next_cursor"]), (&json!(3), &json!(null)));
 }
 
 #[tokio::test(start_paused = true)]

@@ -22,7 +22,8 @@ pub struct ModelProfile {
     pub model_id: String,
     #[serde(default)]
     pub parameters: ModelParameters,
-    /// Settings of the provider's adapter, passed on as they are.
+    /// Further fields of the provider's request body, passed on as they are; but `headers`, an object of texts, are
+    /// headers beside the body: `anthropic-beta` and `openai-beta`, no others, at most 1024 bytes each.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub execution_config: Map<String, Value>,
     /// Size of the context window, tokens.

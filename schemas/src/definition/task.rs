@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
-use super::tool::EffectClass;
+use super::tool::{Chosen, EffectClass};
 use crate::id::DefinitionId;
 
 /// Ordered steps over a context in memory; a retry starts at the first step.
@@ -123,13 +123,15 @@ pub struct ActionDef {
     pub kind: ActionKind,
     /// One of the operations of the kind.
     pub operation: String,
-    /// Settings of the operation: what they are depends on the kind.
+    /// Settings of the operation: what they are depends on the kind. Of `llm`, `native` is a whole request in a
+    /// provider's own shape, `{provider, body}` (SPEC K-31).
     #[serde(default)]
     pub config: Map<String, Value>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub input_schema: Option<Map<String, Value>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output_schema: Option<Map<String, Value>>,
+    /// As of a tool. Of an `http` action whose method is GET it is `pure` if it is not given.
     #[serde(default)]
     pub effect_class: EffectClass,
     #[serde(default)]
@@ -137,6 +139,10 @@ pub struct ActionDef {
     /// Template of the key under which a target recognises a repeat.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub idempotency_key: Option<String>,
+    /// Kept with the content; no client sends or sees it.
+    #[serde(default, skip_serializing_if = "Chosen::is_empty")]
+    #[schema(ignore, value_type = bool)]
+    pub chosen: Chosen,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]

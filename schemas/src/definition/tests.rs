@@ -64,6 +64,25 @@ fn what_is_done() {
 }
 
 #[test]
+fn a_default_is_somebodys_word_where_that_is_noted() {
+    let tool = |more: Value| {
+        let mut tool = json!({"id": "search", "name": "search", "description": "Search.", "input_schema": {},
+                              "target_type": "agent", "target_id": "find"});
+        tool.as_object_mut().expect("an object").extend(more.as_object().expect("an object").clone());
+        serde_json::from_value::<Tool>(tool).expect("a tool")
+    };
+    let said = |more: Value| (tool(more.clone()).said_class(), tool(more).said_timeout_ms());
+    let defaults = json!({"effect_class": "at_most_once", "retry": {"timeout_ms": 60_000}});
+    assert_eq!((said(json!({})), said(defaults.clone())), ((None, None), (None, None)), "as it was before");
+    let mut noted = defaults;
+    noted["chosen"] = json!({"effect_class": true, "timeout_ms": true});
+    assert_eq!(said(noted.clone()), (Some(EffectClass::AtMostOnce), Some(60_000)));
+    assert_eq!(serde_json::to_value(tool(noted.clone())).expect("it serialises")["chosen"], noted["chosen"]);
+    let others = json!({"effect_class": "pure", "retry": {"timeout_ms": 5}});
+    assert_eq!(said(others), (Some(EffectClass::Pure), Some(5)));
+}
+
+#[test]
 fn names_are_read_back() {
     for kind in DefinitionKind::ALL {
         assert_eq!(DefinitionKind::parse(kind.as_str()), Some(kind));

@@ -36,11 +36,53 @@ pub struct Tool {
     pub input_mapping: Option<BTreeMap<String, String>>,
     #[serde(default)]
     pub retry: ToolRetry,
+    /// `at_most_once` if neither the tool nor its action says what it is. What is said counts, and of two sayings the
+    /// careful one; an agent that is called has none.
     #[serde(default)]
     pub effect_class: EffectClass,
     /// Present: a person says yes before it runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub requires_approval: Option<Approval>,
+    /// Kept with the content; no client sends or sees it.
+    #[serde(default, skip_serializing_if = "Chosen::is_empty")]
+    #[schema(ignore, value_type = bool)]
+    pub chosen: Chosen,
+}
+
+impl Tool {
+    /// The class that somebody gave it; `None`: it has the default.
+    pub fn said_class(&self) -> Option<EffectClass> {
+        self.chosen.class(self.effect_class)
+    }
+
+    /// The time that somebody gave it; `None`: it has the default.
+    pub fn said_timeout_ms(&self) -> Option<u64> {
+        let ms = self.retry.timeout_ms;
+        (self.chosen.timeout_ms || ms != timeout_ms()).then_some(ms)
+    }
+}
+
+/// Defaults that somebody wrote down. A content has its defaults filled in, and with them the hash that it had before
+/// this was noted; so only this tells a default from the same value as its author's word, where that differs.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Chosen {
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub effect_class: bool,
+    /// That of `retry`.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub timeout_ms: bool,
+}
+
+impl Chosen {
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// A class, if somebody gave it.
+    pub fn class(self, class: EffectClass) -> Option<EffectClass> {
+        (self.effect_class || class != EffectClass::default()).then_some(class)
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
@@ -69,6 +111,7 @@ pub struct ToolRetry {
     pub max_attempts: u32,
     #[serde(default = "backoff_ms")]
     pub backoff_ms: u64,
+    /// 60000 if not given; of an agent that is called, a day: it may wait for people.
     #[serde(default = "timeout_ms")]
     pub timeout_ms: u64,
 }
@@ -79,8 +122,8 @@ impl Default for ToolRetry {
     }
 }
 
-/// What may be done after a crash in the middle of it (DESIGN 5). The default is the careful one.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+/// What may be done after a crash in the middle of it (DESIGN 5), the most careful last. That is the default.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum EffectClass {
     /// No effect at all: repeated at will.

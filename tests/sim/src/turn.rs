@@ -16,6 +16,7 @@ mod steered;
 mod verdicts;
 mod work;
 
+use std::collections::BTreeSet;
 use std::fmt::Debug;
 use std::time::Duration;
 
@@ -44,7 +45,7 @@ const AFTERWARDS: Duration = Duration::from_secs(3);
 const TAIL: usize = 80;
 
 /// What crashes led to, all that were tried together.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Drilled {
     /// Crashes that were tried.
     pub points: u64,
@@ -58,6 +59,8 @@ pub struct Drilled {
     pub cut_short: u64,
     /// Runs that have a reply which came before its model had heard of what was said meanwhile; likewise.
     pub overtaken: u64,
+    /// How far the log had come when workers crashed: each number of records that its sessions had added by then.
+    pub stages: BTreeSet<usize>,
 }
 
 /// A scenario that came to its end.
@@ -67,6 +70,8 @@ pub struct Ended {
     calls: u64,
     /// It crashed before all was over.
     crashed: bool,
+    /// Records that sessions had added to the log by then, if it did.
+    stage: Option<usize>,
     /// Which run it was, for what fails.
     at: String,
 }
@@ -92,6 +97,7 @@ where
         sum.in_doubt += one.in_doubt;
         sum.cut_short += one.cut_short;
         sum.overtaken += one.overtaken;
+        sum.stages.extend(one.stages);
         run
     })?;
     Ok(Drilled { points, ..sum })
@@ -112,6 +118,7 @@ where
         () = settled(&place.world, &at) => true,
     };
     let calls = first.faults.calls();
+    let stage = if survived { None } else { Some(place.told().await) };
     let last = if survived {
         first
     } else {
@@ -125,7 +132,7 @@ where
     people.abort();
     let fell = people.await.is_err_and(|error| error.is_panic());
     assert!(!fell, "{at}: somebody beside the worker panicked");
-    Ended { place, calls, crashed: !survived, at }
+    Ended { place, calls, crashed: !survived, stage, at }
 }
 
 /// Returns when no session has anything to do or to wait for but input.

@@ -1,6 +1,6 @@
 //! Remembering and recalling through the ports, on the fakes.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 use domain::failure::Failure;
@@ -31,9 +31,9 @@ async fn remember(store: &MemStore, embedder: &WordEmbedder, name: &str, text: &
     recall::write(store, embedder, &owner(), input, id(name)).await.expect("written")
 }
 
-/// A walk to its end.
+/// A walk to its end, over all that another model has embedded, too.
 async fn reembed(store: &MemStore, embedder: &WordEmbedder) -> recall::Reembedded {
-    let (mut walk, mut all) = (recall::Reembedding::default(), recall::Reembedded::default());
+    let (mut walk, mut all) = (recall::Reembedding::new(true), recall::Reembedded::default());
     while let Some(done) = walk.go_on(store, store, embedder, EMBEDDING_BATCH_MAX).await.expect("embedded") {
         all.embedded += done.embedded;
         all.overtaken += done.overtaken;
@@ -79,26 +79,57 @@ async fn a_change_of_the_model_is_made_good() {
     for n in 0..300 {
         remember(&store, &old, &format!("m{n}"), &format!("word{n}")).await;
     }
+    let mut walk = recall::Reembedding::default();
+    let done = walk.go_on(&store, &store, &new, EMBEDDING_BATCH_MAX).await.expect("a look");
+    assert_eq!(done, None, "vectors stay unless they are to be renewed");
     assert_eq!(reembed(&store, &new).await, recall::Reembedded { embedded: 300, overtaken: 0 });
     assert_eq!(reembed(&store, &new).await, recall::Reembedded::default(), "nothing is left to do");
     assert_eq!(new.asked().len(), 300, "each was embedded once");
     assert_eq!(search(&store, &new, "word7").await.0[0], "m7");
 }
 
-/// Refuses, for good, every call in which the word is.
-struct Choosy(WordEmbedder, &'static str);
+/// Refuses every call in which the word is, and keeps how many texts those had.
+struct Choosy {
+    embedder: WordEmbedder,
+    word: &'static str,
+    failure: Failure,
+    refused: Mutex<Vec<usize>>,
+}
+
+impl Choosy {
+    fn new(word: &'static str, failure: Failure) -> Self {
+        Self { embedder: WordEmbedder::new("new"), word, failure, refused: Mutex::default() }
+    }
+
+    fn refused(&self) -> Vec<usize> {
+        self.refused.lock().expect("unpoisoned").clone()
+    }
+
+    /// A walk to its end, past what it refuses: how many have a vector of it then.
+    async fn walk(&self, store: &MemStore) -> u64 {
+        let (mut walk, mut embedded) = (recall::Reembedding::new(true), 0);
+        loop {
+            match walk.go_on(store, store, self, EMBEDDING_BATCH_MAX).await {
+                Ok(Some(done)) => embedded += done.embedded,
+                Ok(None) => return embedded,
+                Err(_) => assert!(self.refused().len() < 100, "it goes round in circles"),
+            }
+        }
+    }
+}
 
 #[async_trait]
 impl Embedder for Choosy {
     fn model(&self) -> &str {
-        self.0.model()
+        self.embedder.model()
     }
 
     async fn embed(&self, texts: &[&str]) -> Result<Vec<Vec<f32>>, Failure> {
-        match texts.iter().any(|text| text.contains(self.1)) {
-            true => Err(Failure::internal("not this one")),
-            false => self.0.embed(texts).await,
+        if texts.iter().any(|text| text.contains(self.word)) {
+            self.refused.lock().expect("unpoisoned").push(texts.len());
+            return Err(self.failure.clone());
         }
+        self.embedder.embed(texts).await
     }
 }
 
@@ -108,17 +139,24 @@ async fn one_text_that_cannot_be_embedded_holds_up_no_others() {
     for n in 0..200 {
         remember(&store, &embedder, &format!("m{n}"), if n == 77 { "bitter" } else { "sweet" }).await;
     }
-    let choosy = Choosy(WordEmbedder::new("new"), "bitter");
-    let (mut walk, mut embedded, mut failed) = (recall::Reembedding::default(), 0, 0);
-    loop {
-        match walk.go_on(&store, &store, &choosy, EMBEDDING_BATCH_MAX).await {
-            Ok(Some(done)) => embedded += done.embedded,
-            Ok(None) => break,
-            Err(_) => failed += 1,
-        }
-        assert!(failed < 100, "it goes round in circles");
+    let choosy = Choosy::new("bitter", Failure::internal("not this one"));
+    assert_eq!(choosy.walk(&store).await, 199);
+    assert_eq!(choosy.embedder.asked().len(), 199, "each once");
+}
+
+/// Some servers answer a text that is too long for them as if they were overloaded.
+#[tokio::test(start_paused = true)]
+async fn a_batch_that_fails_four_times_as_if_that_would_pass_is_halved_down_to_the_text_that_it_fails_for() {
+    let (store, embedder) = (store(), WordEmbedder::new("old"));
+    for n in 0..200 {
+        // The first that is looked at, so that all batches with it are known.
+        remember(&store, &embedder, &format!("m{n:03}"), if n == 0 { "bitter" } else { "sweet" }).await;
     }
-    assert_eq!((embedded, choosy.0.asked().len()), (199, 199));
+    let choosy = Choosy::new("bitter", Failure::unavailable("overloaded"));
+    assert_eq!(choosy.walk(&store).await, 199);
+    let sizes = std::iter::successors(Some(EMBEDDING_BATCH_MAX), |size| Some(size / 2).filter(|half| *half > 0));
+    assert_eq!(choosy.refused(), sizes.flat_map(|size| [size; 4]).collect::<Vec<_>>());
+    assert_eq!(choosy.embedder.asked().len(), 199, "each of the others once");
 }
 
 #[tokio::test(start_paused = true)]

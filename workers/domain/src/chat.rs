@@ -3,7 +3,9 @@
 
 mod context;
 mod delta;
+mod headers;
 mod message;
+mod native;
 mod profile;
 mod record;
 mod reply;
@@ -15,11 +17,13 @@ mod usage;
 
 pub use context::{AgentContext, CallContext, ChatCall, RequestClass};
 pub use delta::ChatDelta;
+pub use headers::{EXTRA_HEADERS, extra_header};
 pub use message::{ImageSource, Message, Part, Reasoning, Role, ToolCall};
+pub use native::NativeRequest;
 pub use profile::{ModelProfile, ModelTarget};
 pub use record::{ChatFailure, ChatOutcome, ErrorCategory, Operation, ProviderCallRecord, RequestOutcome};
 pub use reply::{ChatReply, Finish};
-pub use request::{ChatRequest, NativeRequest, Parameters, ToolChoice, ToolSpec};
+pub use request::{ChatRequest, Parameters, ToolChoice, ToolSpec};
 pub use tool_result::{ToolError, ToolErrorCode, ToolResult};
 pub use usage::{Prices, Usage};
 

@@ -32,8 +32,10 @@ mod tests;
 mod transcript;
 
 pub use agents::{unanswered, works_on};
+pub(crate) use asking::held;
 pub use assembly::{Assembly, Context, Gathered, Limits, Placed, Summariser, TurnSnapshot, assemble};
-pub use budget::{Bound, Checks, Found, Next, Over, Scope, Span};
+pub(crate) use budget::checks_of_steps;
+pub use budget::{Bound, Checks, Found, Measure, Next, Over, Scope, Span};
 pub use decision::TurnDecision;
 pub use guide::OWN_FIELDS;
 pub use ids::{is_reserved, message_id};

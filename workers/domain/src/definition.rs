@@ -14,10 +14,12 @@ mod agent;
 mod library;
 mod mapping;
 mod model_profile;
+mod native;
 mod normal;
 mod parts;
 mod persona;
 mod prompt_spec;
+mod said;
 mod schema;
 mod secrets;
 mod task;
@@ -36,6 +38,7 @@ use serde_json::Value;
 
 use crate::action::fields::{Object, Problems, kind_of};
 use crate::action::hash;
+pub use said::shown;
 
 /// A definition ready to be written.
 #[derive(Debug, Clone, PartialEq)]
@@ -68,7 +71,7 @@ pub struct Reference {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Checked {
     pub new: NewDefinition,
-    /// The content as a value.
+    /// The content as a value, as it is shown to who reads it back.
     pub value: Value,
     pub references: Vec<Reference>,
 }
@@ -111,6 +114,7 @@ pub fn check(kind: DefinitionKind, value: &Value) -> Result<Checked, Vec<FieldPr
         content_hash: hash::sha256(&text),
         content: Json::lenient(&text),
     };
+    let value = said::without_unsaid(kind, value);
     Ok(Checked { new, value, references: found.references })
 }
 

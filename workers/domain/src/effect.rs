@@ -5,10 +5,12 @@ use std::sync::Arc;
 use schemas::id::{AgentId, ConversationId, Epoch, OperationId, SessionKey, TurnId};
 use schemas::json::Json;
 use schemas::problem::Code;
+use schemas::session::ModelUse;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::converse::{Assembly, Checks, Compacted, Reply};
+use crate::chat::ProviderCallRecord;
+use crate::converse::{Assembly, Checks, Compacted, Over, Reply};
 
 /// What may be done after a crash between sending and settling (DESIGN 5, effects ledger).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -38,7 +40,7 @@ impl EffectClass {
 /// A request to the world, as data. It leaves no choice to the performer.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Effect {
-    /// One answer of a model to a prompt. Outcome value: `{text, provider, model, usage}`.
+    /// One answer of a model to a prompt. Outcome: an [`Asked`], or its value alone: `{text, provider, model, usage}`.
     Model(ModelRequest),
     /// POST a JSON body, expect a JSON answer. Outcome value: the answer.
     HttpPost { url: String, body: Value, timeout_ms: u64, class: EffectClass },
@@ -146,13 +148,31 @@ impl Effect {
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct ModelRequest {
-    /// Name of a configured model profile; absent = the default one.
+    /// Who asks, as its provider is told (SPEC C-PRV-10).
+    pub agent: AgentId,
+    /// Where the asking session takes part, if anywhere.
+    pub conversation: Option<ConversationId>,
+    /// A model profile that is defined, or else one of the configuration; absent = the default one.
     pub profile: Option<String>,
     pub system: String,
     pub prompt: String,
     pub max_tokens: u32,
     /// The answer must be one JSON object.
     pub json: bool,
+    /// What the session's steps have used so far, and since when its time counts. Whoever performs it knows.
+    pub used: ModelUse,
+    pub since_ms: i64,
+}
+
+/// What came of asking a model for a step.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Asked {
+    /// `{text, provider, model, finish, usage}`, with `tool_calls` if there are any.
+    pub answer: Result<Value, EffectFailure>,
+    /// Of the call; absent if nobody was asked.
+    pub record: Option<ProviderCallRecord>,
+    /// The budget because of which nobody was asked.
+    pub over: Option<Over>,
 }
 
 /// An effect with its address.
@@ -179,6 +199,7 @@ pub enum Outcome {
     Assembly(Arc<Assembly>),
     Reply(Box<Reply>),
     Compacted(Box<Compacted>),
+    Asked(Box<Asked>),
     Failed(EffectFailure),
 }
 
@@ -195,7 +216,16 @@ impl Outcome {
     pub fn json(&self) -> Result<&Value, EffectFailure> {
         match self {
             Self::Ok(value) => Ok(value),
+            Self::Asked(asked) => asked.answer.as_ref().map_err(Clone::clone),
             other => Err(other.failure()),
+        }
+    }
+
+    /// What came of asking a model, if a step did.
+    pub fn asked(&self) -> Option<&Asked> {
+        match self {
+            Self::Asked(asked) => Some(asked),
+            _ => None,
         }
     }
 
@@ -249,6 +279,12 @@ impl From<Assembly> for Outcome {
 impl From<Reply> for Outcome {
     fn from(answer: Reply) -> Self {
         Self::Reply(Box::new(answer))
+    }
+}
+
+impl From<Asked> for Outcome {
+    fn from(answer: Asked) -> Self {
+        Self::Asked(Box::new(answer))
     }
 }
 

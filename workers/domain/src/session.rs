@@ -5,6 +5,7 @@ mod calls;
 mod control;
 mod inbox;
 mod opening;
+mod paying;
 mod saying;
 mod step;
 mod unsaved;

@@ -1,7 +1,10 @@
 //! What calls of models have used: added up by the commits that record the calls.
 
 use schemas::conversation::{LogKind, LogRecord};
+use schemas::event::{EventKind, EventRecord};
 use schemas::limits::{CALL_COST_NANOS_MAX, CALL_TOKENS_MAX, SPENT_OF_SHARD_MAX};
+use schemas::record::Entry;
+use schemas::session::ModelUse;
 
 use crate::chat::ProviderCallRecord;
 
@@ -32,6 +35,24 @@ impl Spent {
         // A cast of a number that is negative or too large ends at the bounds.
         let cost_nanos = (call.cost.unwrap_or(0.0) * NANOS).round() as u64;
         Self { tokens: tokens.min(CALL_TOKENS_MAX), cost_nanos: cost_nanos.min(CALL_COST_NANOS_MAX), calls: 1 }
+    }
+
+    /// What an event of a session adds, as [`Self::of`].
+    pub fn of_event(event: &EventRecord) -> Option<Self> {
+        if event.kind != EventKind::ProviderCall {
+            return None;
+        }
+        event.data.to::<ProviderCallRecord>().ok().as_ref().map(Self::of_call)
+    }
+
+    /// What each call of a commit's steps adds. Those of turns are records of a conversation.
+    pub fn of_steps(entry: &Entry) -> impl Iterator<Item = Self> + '_ {
+        entry.events.iter().filter_map(Self::of_event)
+    }
+
+    /// What the steps of a session have used.
+    pub fn by_steps(used: &ModelUse) -> Self {
+        Self { tokens: used.tokens, cost_nanos: used.cost_nanos, calls: used.calls }
     }
 
     /// Up to what one shard counts, so that a database adds these sums without an overflow.

@@ -12,6 +12,7 @@ mod llm;
 pub mod mcp;
 mod memory;
 mod mock;
+mod native;
 mod project;
 mod template;
 mod variables;

@@ -13,7 +13,7 @@ mod order;
 
 pub(crate) use json::tool_call;
 
-use domain::chat::{ChatDelta, ChatReply, ChatRequest};
+use domain::chat::{ChatDelta, ChatReply, ChatRequest, extra_header};
 use schemas::json::is_too_deep;
 use serde_json::Value;
 
@@ -67,18 +67,35 @@ pub(crate) fn request(endpoint: &Endpoint, request: &ChatRequest, stream: bool) 
     request.check().map_err(|problem| CallError::new(Class::Invalid, problem).not_sent())?;
     let name = endpoint.vendor.as_str();
     if let Some(native) = request.native.as_ref().filter(|native| native.provider != name) {
+        let made_for = &native.provider;
         let message = format!(
-            "the request is made for {:?}, but the model profile leads to {name}; choose a profile of that provider",
-            native.provider
+            "the request is made for {made_for:?}, but the model profile leads to {name}; choose a profile of \
+             {made_for:?}, or write the request for {name}"
         );
         return Err(CallError::new(Class::Invalid, message).not_sent());
     }
-    Ok(match endpoint.vendor {
+    let extra = extra_headers(request)?;
+    let mut wire = match endpoint.vendor {
         Vendor::Anthropic => anthropic::wire(endpoint, request, stream),
         Vendor::Openai => openai_chat::wire(endpoint, request, stream),
         Vendor::OpenaiResponses => openai_responses::wire(endpoint, request, stream),
         Vendor::Gemini => gemini::wire(endpoint, request, stream),
-    })
+    };
+    wire.headers.extend(extra);
+    Ok(wire)
+}
+
+/// Held against the list here, too: who wrote them is not known, and a profile may be older than the list.
+fn extra_headers(request: &ChatRequest) -> Result<Vec<(&'static str, String)>, CallError> {
+    let mut headers = Vec::with_capacity(request.parameters.headers.len());
+    for (name, value) in &request.parameters.headers {
+        let known = extra_header(name, value).map_err(|why| {
+            let message = format!("the header {name} of the model profile {why}");
+            CallError::new(Class::Invalid, message).not_sent()
+        })?;
+        headers.push((known, value.clone()));
+    }
+    Ok(headers)
 }
 
 /// Reads an answer that came whole.

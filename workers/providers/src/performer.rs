@@ -1,6 +1,5 @@
 //! The `Effects` and `Models` ports: one performer for all that goes out.
 
-mod step;
 mod targets;
 
 use std::collections::BTreeMap;
@@ -12,8 +11,6 @@ use domain::effect::{Effect, EffectCall, EffectFailure, Outcome};
 use domain::ports::{DeltaSink, Effects, Models};
 use schemas::problem::Code;
 
-#[cfg(test)]
-pub(crate) use self::step::outcome_of;
 use self::targets::Targets;
 pub use self::targets::prices_of;
 use crate::call::{CallError, Class};
@@ -120,20 +117,17 @@ impl Models for Performer {
 impl Effects for Performer {
     async fn perform(&self, call: &EffectCall) -> Outcome {
         match &call.effect {
-            Effect::Model(request) => match self.chat(&step::call_of(call, request), None).await.result {
-                Ok(reply) => Outcome::Ok(step::outcome_of(&reply)),
-                Err(failure) => Outcome::Failed(step::failure_of(failure)),
-            },
             Effect::HttpPost { url, body, timeout_ms, class } => {
                 http::post(&self.net, call, url, body, *timeout_ms, *class).await
             }
             Effect::NextDocument { paths, glob, after } => {
                 self.documents.next(&self.net, paths, glob.as_deref(), after.as_deref()).await
             }
-            // Those of conversations are taken by who knows their logs; they never come this far.
-            Effect::Talk(_) => Outcome::Failed(EffectFailure {
+            // Those of conversations, and questions for models, are taken by who knows logs and budgets; they never
+            // come this far.
+            Effect::Talk(_) | Effect::Model(_) => Outcome::Failed(EffectFailure {
                 code: Code::Internal,
-                message: "a turn's call reached the providers; this process is wired without conversations".to_owned(),
+                message: "a call for a model reached the providers; this process is wired without budgets".to_owned(),
                 retriable: false,
                 may_have_happened: false,
             }),

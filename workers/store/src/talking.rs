@@ -69,7 +69,12 @@ pub(crate) struct Additions<'b> {
     pub(crate) turns: Vec<(&'b Namespace, &'b Turn)>,
     pub(crate) operations: Vec<(&'b Namespace, Operation)>,
     pub(crate) ended: Vec<(Namespace, OperationId, OperationState)>,
+    /// What steps without turns have asked of models.
+    pub(crate) paid: Sums<'b>,
 }
+
+/// What was spent, by namespace and shard.
+pub(crate) type Sums<'b> = BTreeMap<(&'b Namespace, Shard), Spent>;
 
 impl Additions<'_> {
     /// The new ends of the logs, by place.
@@ -77,20 +82,20 @@ impl Additions<'_> {
         self.placed.iter().map(|placed| (&placed.place, placed.offset)).collect()
     }
 
-    /// Whether there are records or turns.
+    /// Whether there are records, turns or sums.
     pub(crate) fn says(&self) -> bool {
-        !self.placed.is_empty() || !self.turns.is_empty()
+        !self.placed.is_empty() || !self.turns.is_empty() || !self.paid.is_empty()
     }
 
-    /// Whether all of it is records and turns.
+    /// Whether all of it is records, turns and sums.
     pub(crate) fn only_says(&self) -> bool {
         self.opened.is_empty() && self.joined.is_empty() && self.operations.is_empty() && self.ended.is_empty()
     }
 
-    /// What the new records of calls add, by namespace and shard, whose lock the transaction has. A
-    /// record that a log has already is not new, so that nothing counts twice.
-    pub(crate) fn spent(&self) -> BTreeMap<(&Namespace, Shard), Spent> {
-        let mut sums: BTreeMap<(&Namespace, Shard), Spent> = BTreeMap::new();
+    /// What the new records of calls add, and the calls of steps, by namespace and shard, whose lock the transaction
+    /// has. A record that a log has already is not new, and a step is committed once, so that nothing counts twice.
+    pub(crate) fn spent(&self) -> Sums<'_> {
+        let mut sums: Sums<'_> = self.paid.clone();
         for placed in &self.placed {
             if let (Some(shard), Some(spent)) = (placed.shard, Spent::of(placed.record)) {
                 sums.entry((&placed.place.0, shard)).or_default().add(spent);
@@ -108,13 +113,19 @@ pub(crate) struct Words<'b> {
     pub(crate) said: Vec<Said<'b>>,
     turns: BTreeMap<(&'b Namespace, &'b TurnId), &'b Turn>,
     operations: BTreeMap<(&'b Namespace, &'b OperationId), Operation>,
+    paid: Sums<'b>,
 }
 
 impl<'b> Words<'b> {
     pub(crate) fn of(commits: &[&'b Commit]) -> Self {
         let mut words = Self::default();
-        for commit in commits.iter().filter(|commit| !commit.talk.is_empty()) {
-            words.add(commit);
+        for commit in commits {
+            for spent in Spent::of_steps(&commit.entry) {
+                words.paid.entry((&commit.key.namespace, commit.shard)).or_default().add(spent);
+            }
+            if !commit.talk.is_empty() {
+                words.add(commit);
+            }
         }
         words
     }
@@ -144,7 +155,7 @@ impl<'b> Words<'b> {
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        self.speakers.is_empty() && self.turns.is_empty() && self.operations.is_empty()
+        self.speakers.is_empty() && self.turns.is_empty() && self.operations.is_empty() && self.paid.is_empty()
     }
 
     /// Operations that are dispatched or ended, in the order of their ids.
@@ -187,6 +198,7 @@ impl<'b> Words<'b> {
         now_ms: i64,
     ) -> Additions<'b> {
         additions.placed = place(&self.said, &mut forums, known);
+        additions.paid = self.paid;
         additions.turns = self.turns.into_iter().map(|((namespace, _), turn)| (namespace, turn)).collect();
         let operations = self.operations.into_iter();
         additions.operations =

@@ -1,5 +1,6 @@
 //! What the turns of conversations ask for: their contexts, summaries of what is old, the replies of
-//! models, the end of extractions. Everything else goes on to the effects it stands before.
+//! models, the end of extractions; and what steps without turns ask of models. Everything else goes on to the
+//! effects it stands before.
 
 mod assemble;
 mod attempts;
@@ -12,9 +13,11 @@ mod hooks;
 mod memory;
 mod moves;
 mod persona;
+mod steps;
 mod stream;
 #[cfg(test)]
 mod tests;
+mod unheard;
 
 use std::collections::{BTreeMap, HashMap};
 use std::future::Future;
@@ -90,7 +93,14 @@ impl Drop for Cuttable<'_> {
 #[async_trait]
 impl Effects for Talking {
     async fn perform(&self, call: &EffectCall) -> Outcome {
-        let Effect::Talk(talk) = &call.effect else { return self.others.perform(call).await };
+        let talk = match &call.effect {
+            Effect::Talk(talk) => talk,
+            Effect::Model(request) => {
+                let cuttable = self.cuttable(&call.key);
+                return steps::ask(&self.deps, call, request, &cuttable.notify).await;
+            }
+            _ => return self.others.perform(call).await,
+        };
         match &talk.what {
             TalkWork::Assemble { settings, pending } => {
                 assemble::assemble(&self.deps, &call.session.namespace, talk, settings, pending).await

@@ -20,6 +20,12 @@ function eventWords({ type, data }) {
     const by = d.by ? ` by ${d.by}` : '';
     return [d.status, `${d.status}${by}`, [d.reason_given, d.error ?? d.reason].filter(Boolean).join(' · ')];
   }
+  if (type === 'provider_call') {
+    const failed = d.outcome?.ok === false;
+    const used = d.usage ? `${number(d.usage.input_tokens)} tokens in, ${number(d.usage.output_tokens)} out` : '';
+    const cost = d.cost ? `cost ${d.cost}` : '';
+    return [failed ? 'error' : 'action', `asked ${d.provider} ${d.model}`, [used, cost, failed ? 'no answer' : ''].filter(Boolean).join(' · ')];
+  }
   const bad = d.outcome && d.outcome !== 'ok';
   return [bad ? 'error' : 'action', `${d.type} ${bad ? d.outcome : 'applied'}`, d.error ?? (d.action_id ? `action ${shortId(d.action_id)}` : '')];
 }

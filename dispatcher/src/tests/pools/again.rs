@@ -69,6 +69,52 @@ async fn a_failure_of_the_infrastructure_costs_an_attempt_until_they_are_used_up
     assert_eq!(told.payload.to_value()["error"]["code"], "TIMEOUT");
 }
 
+/// Of workers with names of their own.
+#[tokio::test(start_paused = true)]
+async fn a_failure_that_does_not_say_its_attempt_ends_no_later_one() {
+    let (world, ports) = talking().await;
+    dispatch(&ports, vec![retried("o1", EffectClass::Idempotent)]).await;
+    let claim = async |worker: &str| {
+        let reply = world.post_as(ACT, &format!("{CLAIM}&worker={worker}"), json!({})).await;
+        assert_eq!(reply.status, StatusCode::OK, "there is one: {}", reply.text);
+        reply.json()["attempt"].clone()
+    };
+    let report = |more: Value| failed("o1", "TIMEOUT", more);
+    assert_eq!(claim("w1").await, 1);
+    assert!(tell(&world, report(json!({}))).await, "there is but one attempt");
+    assert!(!tell(&world, report(json!({}))).await, "nobody has it");
+    pass(1_000).await;
+    assert_eq!(claim("w2").await, 2);
+    for of_whom in [json!({}), json!({"actor": "w1"})] {
+        let refused = world.post_as(ACT, "/api/tool-results", report(of_whom)).await;
+        assert!(refused.text.contains("send the attempt of the task"), "{}", refused.text);
+        assert_eq!(refused.refusal(), ("invalid_request".to_owned(), vec!["payload.attempt".to_owned()]));
+    }
+    assert_eq!(ports.work_state("o1").await, OperationState::Running, "it stays with its holder");
+    assert!(tell(&world, report(json!({"actor": "w2"}))).await, "who holds it tells of that");
+    pass(2_000).await;
+    assert_eq!(claim("w1").await, 3);
+    // The last one would end by it.
+    assert_eq!(world.post_as(ACT, "/api/tool-results", report(json!({}))).await.problem(), "invalid_request");
+    assert!(!tell(&world, report(json!({"attempt": 2}))).await);
+    assert_eq!(ports.work_state("o1").await, OperationState::Running);
+    assert!(tell(&world, json!({"operation_id": "o1", "result": 21})).await, "a result needs no attempt");
+    assert_eq!(ports.work_state("o1").await, OperationState::Completed);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_first_failure_need_not_say_its_attempt_however_many_were_lost() {
+    let (world, ports) = talking().await;
+    dispatch(&ports, vec![retried("o1", EffectClass::Pure)]).await;
+    assert_eq!(claimed(&world).await, 1);
+    pass(60_000 + schemas::limits::OPERATION_GRACE_MS + 10).await;
+    let reply = world.post_as(ACT, &format!("{CLAIM}&worker=w2"), json!({})).await.json();
+    assert_eq!(reply["attempt"], 2);
+    assert!(tell(&world, failed("o1", "TIMEOUT", json!({}))).await);
+    let row = ports.work("o1").await.operation;
+    assert_eq!((row.state, row.attempt, row.lost), (OperationState::Pending, 2, 1));
+}
+
 #[tokio::test(start_paused = true)]
 async fn what_must_not_be_repeated_or_is_no_matter_of_infrastructure_ends() {
     let (world, ports) = talking().await;

@@ -7,6 +7,7 @@ use anyhow::Result;
 use clap::Args;
 use futures::StreamExt;
 use schemas::api::{StreamEvent, StreamEventType};
+use serde_json::Value;
 
 use crate::client::Client;
 use crate::output::{self, Output, cell};
@@ -76,12 +77,23 @@ fn print(event: &StreamEvent, raw: &str, out: Output) -> Result<()> {
                 step.guidance.as_ref().map(|json| format!("  guidance {}", json.as_str())).unwrap_or_default();
             format!("#{} {} → {}  {}{guidance}", step.iteration, step.step_token, step.next_step_token, cell(text))
         }
+        (None, Some(data)) if event.kind == StreamEventType::ProviderCall => call(&data.to_value()),
         (None, Some(data)) => cell(data.as_str()),
         (None, None) => String::new(),
     };
     let kind =
         serde_json::to_value(event.kind).ok().and_then(|kind| kind.as_str().map(str::to_owned)).unwrap_or_default();
-    output::print(&format!("{:>6}  {}  {kind:<8} {what}", event.offset, event.at))
+    output::print(&format!("{:>6}  {}  {kind:<13} {what}", event.offset, event.at))
+}
+
+/// A call of a model in one line.
+fn call(record: &Value) -> String {
+    let word = |key: &str| cell(record[key].as_str().unwrap_or("?"));
+    let used = |key: &str| record["usage"][key].as_u64().unwrap_or(0);
+    let cost = record["cost"].as_f64().map(|cost| format!(", cost {cost}")).unwrap_or_default();
+    let failed = if record["outcome"]["ok"] == false { ", no answer" } else { "" };
+    let (input, output) = (used("input_tokens"), used("output_tokens"));
+    format!("{} {}: {input} tokens in, {output} out{cost}{failed}", word("provider"), word("model"))
 }
 
 #[cfg(test)]

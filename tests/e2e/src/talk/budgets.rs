@@ -56,7 +56,9 @@ async fn open(settings: &str) -> (Harness, PathBuf) {
     let rules = json!([
         {"when": {"last": "tool"}, "reply": {"text": "It is {{result}}.", "usage": used(10)}},
         {"when": {"contains": "dig"}, "reply": {"tool_calls": [{"name": "dig", "arguments": {}}], "usage": used(MUCH)}},
-        {"when": {"contains": "spend"}, "reply": {"text": "Spent.", "usage": used(MUCH)}}
+        {"when": {"contains": "spend"}, "reply": {"text": "Spent.", "usage": used(MUCH)}},
+        {"when": {"contains": "count the sheep"}, "reply": {"usage": used(MUCH),
+            "frame": {"next_step": "next", "state": {"...": "{{state}}"}, "text": "One more."}}}
     ]);
     let otherwise = json!({"text": "I heard {{prompt}}.", "usage": used(10)});
     let whole = json!({"record": record, "rules": rules, "otherwise": otherwise});
@@ -129,6 +131,37 @@ async fn a_namespace_over_its_budget_asks_in_each_session_for_itself() {
     let three = say(&fleet, "c-two", "hello again").await;
     let third = question(&fleet, "c-two", &three, ("The namespace has cost 150.02 of 100", about.1)).await;
     allow(&fleet, &third, &three).await;
+}
+
+#[tokio::test]
+async fn a_loop_counts_too_and_is_paused_until_a_person_resumes_it() {
+    let (fleet, record) = open(&format!("[budgets.default]\nmax_cost = {COST:.1}\n")).await;
+    let task =
+        json!({"moniker": "run_step", "task": "count the sheep", "max_steps": 2, "config": {"model_profile": "m"}});
+    fleet.create("sheep", task).await;
+    fleet.wait_status("sheep", "paused").await;
+    let why = fleet.get("/api/sessions/sheep/why").await;
+    let says =
+        "It is paused by budgets: The namespace has cost 150 of 100 (max_cost of the namespace); once it is resumed";
+    assert!(why["summary"].as_str().is_some_and(|summary| summary.starts_with(says)), "{why}");
+    let spending = fleet.get("/api/spending").await;
+    assert_eq!((&spending["cost"], &spending["moves"]), (&json!(150.0), &json!(1)), "by the prices of the profile");
+    // A conversation of the same namespace finds it used up.
+    converse(&fleet, "c-one", &["ben"]).await;
+    let turn = say(&fleet, "c-one", "hello").await;
+    question(&fleet, "c-one", &turn, ("The namespace has cost 150 of 100", "max_cost of the namespace")).await;
+    assert_eq!(asked(&record).len(), 1);
+    fleet.tell("sheep", "resume", json!({})).await;
+    fleet.wait_status("sheep", "stopped").await;
+    assert_eq!((fleet.steps("sheep").await.len(), asked(&record).len()), (2, 2));
+    // The calls are events of the session, wherever they are read from.
+    fleet.wait_archived().await;
+    let (ok, out, problem) = fleet.cli(&["tail", "sheep", "--json"]).await;
+    assert!(ok, "{problem}");
+    let events = out.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+    let calls: Vec<Value> = events.filter(|event| event["type"] == "provider_call").collect();
+    assert_eq!(calls.len(), 2, "{out}");
+    assert_eq!((&calls[0]["data"]["cost"], &calls[0]["data"]["model"]), (&json!(150.0), &json!("scripted")), "{out}");
 }
 
 #[tokio::test]

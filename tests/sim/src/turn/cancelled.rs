@@ -7,7 +7,6 @@
 use std::time::Duration;
 
 use domain::chat::{ChatCall, Part};
-use domain::definition::NewDefinition;
 use schemas::action::ActionOutcome;
 use schemas::conversation::{LogKind, TurnStatus};
 use schemas::event::EventKind;
@@ -18,14 +17,14 @@ use testkit::unreliable::CrashPoint;
 
 use super::check::{check, said};
 use super::place::Place;
-use super::script::{PLAIN, Script, TURN, agent, tool, tool_call};
+use super::script::{PLAIN, Script, TURN, ben_counts, tool_call};
 use super::speaking::half;
 use super::{Drilled, Ended, every, person, played};
 use crate::drill::post;
 
 static SCRIPT: Script = Script {
     said: "count for me",
-    definitions,
+    definitions: ben_counts,
     // So that there is time to end the turn meanwhile.
     thought: Duration::from_millis(200),
     reply,
@@ -86,13 +85,6 @@ async fn play(crash: Option<CrashPoint>, order: Order) -> (Run<Vec<String>>, Dri
 async fn orders(place: Place, order: Order) {
     person::until(|| place.models.asked().iter().any(|call| call.id == SPEAKING)).await;
     post(&place.world, ORDER, &order.body()).await;
-}
-
-fn definitions() -> Vec<NewDefinition> {
-    let mut all = Vec::from(tool("look", "idempotent", &json!({})));
-    let persona = json!({"system_prompt": "You count.", "model_profile_id": "m", "tool_ids": ["look"]});
-    all.push(agent("ben", &persona));
-    all
 }
 
 fn reply(call: &ChatCall) -> Vec<Part> {

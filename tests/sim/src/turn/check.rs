@@ -28,7 +28,7 @@ pub async fn check(ended: &Ended) -> Drilled {
     let failures = place.turn().await.issues.tool_failures as usize;
     let expected = place.script.refused + in_doubt;
     assert_eq!(failures, expected, "{at}: what is refused or in doubt is told, and nothing else failed");
-    Drilled { asked_again, run_again, in_doubt, ..Drilled::default() }
+    Drilled { asked_again, run_again, in_doubt, stages: ended.stage.into_iter().collect(), ..Drilled::default() }
 }
 
 /// Requests to models beyond the first of each move.

@@ -69,6 +69,11 @@ impl Place {
         rows
     }
 
+    /// How many records of it are of sessions, and not of people who post.
+    pub async fn told(&self) -> usize {
+        self.log().await.iter().filter(|row| row.record.session_id.is_some()).count()
+    }
+
     /// The turn that was asked for.
     pub async fn turn(&self) -> Turn {
         let found = self.world.store.turn(&Namespace::default_ns(), &turn_id(TURN)).await;

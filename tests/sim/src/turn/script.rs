@@ -147,6 +147,14 @@ pub fn agent(id: &str, persona: &Value) -> NewDefinition {
     new(DefinitionKind::Agent, &agent)
 }
 
+/// The agent `ben`, who counts, and has one tool, which may be repeated.
+pub fn ben_counts() -> Vec<NewDefinition> {
+    let mut all = Vec::from(tool("look", "idempotent", &json!({})));
+    let persona = json!({"system_prompt": "You count.", "model_profile_id": "m", "tool_ids": ["look"]});
+    all.push(agent("ben", &persona));
+    all
+}
+
 pub fn new(kind: DefinitionKind, value: &Value) -> NewDefinition {
     check(kind, value).unwrap_or_else(|problems| panic!("{value}: {problems:?}")).new
 }

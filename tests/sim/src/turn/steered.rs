@@ -8,7 +8,6 @@
 use std::time::Duration;
 
 use domain::chat::{ChatCall, Part};
-use domain::definition::NewDefinition;
 use domain::ports::{ActionCall, Conversations};
 use schemas::action::{ActionOutcome, ActionType};
 use schemas::conversation::{Busy, LogKind, LogRow, TurnStatus};
@@ -23,13 +22,13 @@ use testkit::unreliable::CrashPoint;
 use super::check::{check, said};
 use super::history::memories;
 use super::place::Place;
-use super::script::{CONVERSATION, LOOK, PLAIN, Script, agent, tool, tool_call};
+use super::script::{CONVERSATION, LOOK, PLAIN, Script, ben_counts, tool_call};
 use super::speaking::half;
 use super::{Drilled, Ended, every, person, played};
 
 static SCRIPT: Script = Script {
     said: "count for me",
-    definitions,
+    definitions: ben_counts,
     // So that there is time to say something meanwhile.
     thought: Duration::from_millis(200),
     reply,
@@ -81,13 +80,6 @@ fn asked(place: &Place, is_such: impl Fn(&str) -> bool) -> Vec<ChatCall> {
     let mut calls = place.models.asked();
     calls.retain(|call| is_such(&SCRIPT.words(call)));
     calls
-}
-
-fn definitions() -> Vec<NewDefinition> {
-    let mut all = Vec::from(tool("look", "idempotent", &json!({})));
-    let persona = json!({"system_prompt": "You count.", "model_profile_id": "m", "tool_ids": ["look"]});
-    all.push(agent("ben", &persona));
-    all
 }
 
 /// What is said follows from what was told last.

@@ -1,5 +1,7 @@
 //! Contract of what commits and acceptance do to conversations.
 
+use std::sync::Arc;
+
 use domain::commit::{Commit, CommitResult};
 use domain::failure::Certainty;
 use domain::ports::{Hold, Post, Posted};
@@ -7,6 +9,7 @@ use schemas::conversation::{
     LogKind, LogRecord, LogRow, Operation, OperationState, ParticipantRole, Talk, Turn, TurnPhase, TurnStatus,
     Visibility,
 };
+use schemas::event::{EventKind, EventRecord};
 use schemas::id::{Namespace, SessionKey};
 use schemas::json::Json;
 use schemas::limits::SPENT_OF_SHARD_MAX;
@@ -23,6 +26,7 @@ pub async fn suite(make: &impl AsyncFn() -> Ports) {
     a_batch_is_numbered_in_its_order(&make().await).await;
     a_record_is_written_once(&make().await).await;
     calls_of_models_add_up_once(&make().await).await;
+    calls_of_steps_add_up_once(&make().await).await;
     turns_are_replaced_whole(&make().await).await;
     active_turns_are_walked_over_all_namespaces(&make().await).await;
     operations_take_the_state_that_is_given(&make().await).await;
@@ -172,6 +176,53 @@ async fn calls_of_models_add_up_once(ports: &Ports) {
     let (_, cost_nanos, calls) = spent("default").await;
     let bounds = SPENT_OF_SHARD_MAX..=SPENT_OF_SHARD_MAX + eight.1;
     assert!(bounds.contains(&cost_nanos) && calls == 27, "{cost_nanos} in {calls} calls");
+}
+
+/// Sessions without a conversation ask models too: what they asked are events of their own.
+async fn calls_of_steps_add_up_once(ports: &Ports) {
+    let owner = worker("w1");
+    let spent = async || {
+        let spent = ports.conversations.spent(&Namespace::default_ns()).await.expect("a read");
+        (spent.tokens, spent.cost_nanos, spent.calls)
+    };
+    for session in ["s1", "s2"] {
+        ports.created(session, "agent").await;
+    }
+    ports.talker("t1", "c1").await;
+    ports.talker("t2", "missing").await;
+    let first = asking(ports.saying(&owner, "s1", Talk::default()).await, &[model_call("r1", 10, 0.25)]);
+    ports.commit_one(&owner, first.clone()).await;
+    assert_eq!(spent().await, (11, 250_000_000, 1));
+    assert!(matches!(ports.commit_result(&owner, first).await, CommitResult::Conflict));
+    assert_eq!(spent().await, (11, 250_000_000, 1), "what is committed once counts once");
+    // Beside others of the batch: one that is refused, one that talks, and one that asks in both ways.
+    let two = [model_call("r2", 20, 0.0), model_call("r3", 30, 0.5)];
+    let second = asking(ports.saying(&owner, "s1", Talk::default()).await, &two);
+    let mut refused = asking(ports.saying(&owner, "s2", Talk::default()).await, &[model_call("r4", 1_000, 9.0)]);
+    refused.expect_offset += 1;
+    let talks = ports.saying(&owner, "t1", log(vec![model_call("r5", 40, 0.0), note("n1")])).await;
+    let both = asking(talks, &[model_call("r6", 50, 0.0)]);
+    let results = ports.commits.commit(&owner, vec![second, refused, both]).await.expect("a batch");
+    assert!(matches!(results[1], CommitResult::Conflict), "{results:?}");
+    assert_eq!(spent().await, (11 + 21 + 31 + 41 + 51, 750_000_000, 5));
+    // What it sends along, or a conversation that is missing, changes nothing.
+    let mut sends = asking(ports.saying(&owner, "s2", Talk::default()).await, &[model_call("r7", 0, 0.0)]);
+    sends.follow_ups.push(input("i1", "s1"));
+    ports.commit_one(&owner, sends).await;
+    let opens = asking(ports.saying(&owner, "t2", log(vec![note("n2")])).await, &[model_call("r8", 0, 0.0)]);
+    ports.commit_one(&owner, opens).await;
+    assert_eq!(spent().await, (157, 750_000_000, 7));
+}
+
+/// The commit, after whose steps models were asked.
+fn asking(mut commit: Commit, calls: &[LogRecord]) -> Commit {
+    let entry = Arc::make_mut(&mut commit.entry);
+    for call in calls {
+        let offset = entry.head.next_offset;
+        entry.events.push(EventRecord { offset, at_ms: 1, kind: EventKind::ProviderCall, data: call.body.clone() });
+        entry.head.next_offset += 1;
+    }
+    commit
 }
 
 async fn turns_are_replaced_whole(ports: &Ports) {

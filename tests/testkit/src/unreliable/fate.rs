@@ -90,11 +90,14 @@ struct State {
     crash: Option<CrashPoint>,
     frozen_until: Option<Instant>,
     away_until: BTreeMap<Port, Instant>,
+    /// Names of calls of which the next hangs.
+    hanging: Vec<&'static str>,
 }
 
 impl Faults {
     pub fn new(name: &str, dice: Dice, rates: FaultRates, trace: Trace) -> Self {
-        let state = State { rates, calls: 0, crash: None, frozen_until: None, away_until: BTreeMap::new() };
+        let (frozen_until, away_until) = (None, BTreeMap::new());
+        let state = State { rates, calls: 0, crash: None, frozen_until, away_until, hanging: Vec::new() };
         Self(Arc::new(Inner {
             name: name.into(),
             dice,
@@ -152,12 +155,19 @@ impl Faults {
         self.lock().away_until.extend(ports.iter().map(|port| (*port, until)));
     }
 
+    /// The next call of this name is not performed and never answered, as if its connection were lost and nobody had
+    /// noticed. Those after it are.
+    pub fn hang(&self, what: &'static str) {
+        self.lock().hanging.push(what);
+    }
+
     /// Ends all faults but death.
     pub fn heal(&self) {
         let mut state = self.lock();
         state.rates = FaultRates::NONE;
         state.frozen_until = None;
         state.away_until.clear();
+        state.hanging.clear();
         state.crash = None;
     }
 
@@ -174,6 +184,9 @@ impl Faults {
         perform: impl Future<Output = Result<T, Failure>> + Send,
     ) -> Result<T, Failure> {
         let number = self.enter(what).await;
+        if self.hangs(what) {
+            std::future::pending::<()>().await;
+        }
         let rates = self.lock().rates.clone();
         self.delay(&rates).await;
         let result = if self.is_away(port) {
@@ -268,6 +281,15 @@ impl Faults {
 
     fn is_away(&self, port: Port) -> bool {
         self.lock().away_until.get(&port).is_some_and(|until| Instant::now() < *until)
+    }
+
+    fn hangs(&self, what: &str) -> bool {
+        let mut state = self.lock();
+        let place = state.hanging.iter().position(|name| *name == what);
+        if let Some(at) = place {
+            state.hanging.remove(at);
+        }
+        place.is_some()
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {

@@ -1,7 +1,10 @@
 //! Which model is asked.
 
+use std::collections::BTreeMap;
+
 use schemas::definition;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use super::request::Parameters;
 use super::usage::Prices;
@@ -22,8 +25,9 @@ pub struct ModelProfile {
 }
 
 impl From<definition::ModelProfile> for ModelProfile {
-    fn from(defined: definition::ModelProfile) -> Self {
+    fn from(mut defined: definition::ModelProfile) -> Self {
         let given = defined.parameters;
+        let headers = headers(defined.execution_config.remove("headers"));
         Self {
             provider: defined.provider,
             model: defined.model_id,
@@ -32,12 +36,19 @@ impl From<definition::ModelProfile> for ModelProfile {
                 temperature: given.temperature,
                 top_p: given.top_p,
                 stop_sequences: given.stop_sequences,
+                headers,
                 extra: defined.execution_config,
                 ..Parameters::default()
             },
             prices: Prices::defined(defined.cost_per_1k_input_tokens, defined.cost_per_1k_output_tokens),
         }
     }
+}
+
+/// A profile that was stored before its headers were looked at may have anything there; what is no text is left out.
+fn headers(given: Option<Value>) -> BTreeMap<String, String> {
+    let Some(Value::Object(given)) = given else { return BTreeMap::new() };
+    given.into_iter().filter_map(|(name, value)| Some((name, value.as_str()?.to_owned()))).collect()
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -145,6 +145,20 @@ impl ProviderCallRecord {
         }
     }
 
+    /// The same in so many bytes of JSON: providers may say a lot beside their figures, which are what counts.
+    pub fn within(&self, bytes_max: usize) -> Self {
+        let mut record = self.clone();
+        if json!(record).to_string().len() > bytes_max {
+            record.request_metadata.clear();
+            record.response_metadata.clear();
+            record.request_id = None;
+            if let Some(usage) = &mut record.usage {
+                usage.breakdown = None;
+            }
+        }
+        record
+    }
+
     /// Adds what another call has used, for which there is no room of its own. `added_calls` counts them.
     pub fn add(&mut self, other: &Self) {
         self.usage = match (self.usage.take(), &other.usage) {

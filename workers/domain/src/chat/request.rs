@@ -1,10 +1,13 @@
 //! What a model is asked.
 
+use std::collections::BTreeMap;
+
 use schemas::limits::{CHAT_MESSAGES_MAX, CHAT_TOOLS_MAX};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::message::{Message, Part, Role};
+use super::native::NativeRequest;
 
 /// One request, in the shape of no provider in particular, or in a provider's own (SPEC K-31).
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -23,14 +26,6 @@ pub struct ChatRequest {
     /// Sent instead of all of the above; only model and streaming are set in it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub native: Option<NativeRequest>,
-}
-
-/// A body as the provider's own client would send it.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct NativeRequest {
-    /// Whose shape it has; a request never goes to another provider.
-    pub provider: String,
-    pub body: Value,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -72,6 +67,9 @@ pub struct Parameters {
     /// The answer must be one JSON object, where the provider can promise that.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub json: bool,
+    /// Extra headers beside the body, out of [`super::EXTRA_HEADERS`].
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub headers: BTreeMap<String, String>,
     /// Further fields of the provider's body, as they are. They never replace what is set here.
     #[serde(flatten)]
     pub extra: Map<String, Value>,
@@ -87,6 +85,8 @@ impl Parameters {
         };
         let mut extra = profile.extra.clone();
         extra.extend(self.extra.clone());
+        let mut headers = profile.headers.clone();
+        headers.extend(self.headers.clone());
         let own_stop = !self.stop_sequences.is_empty();
         Self {
             max_tokens,
@@ -95,6 +95,7 @@ impl Parameters {
             stop_sequences: if own_stop { &self.stop_sequences } else { &profile.stop_sequences }.clone(),
             tool_choice: self.tool_choice.clone().or_else(|| profile.tool_choice.clone()),
             json: self.json || profile.json,
+            headers,
             extra,
         }
     }

@@ -51,6 +51,20 @@ fn parameters_take_what_they_leave_open_from_the_profile() {
 }
 
 #[test]
+fn headers_of_a_profile_are_no_part_of_the_body() {
+    let defined = json!({"id": "fast", "name": "Fast", "provider": "anthropic", "model_id": "m-9",
+        "execution_config": {"top_k": 5, "headers": {"anthropic-beta": "a", "openai-beta": 7}}});
+    let profile = ModelProfile::from(serde_json::from_value::<schemas::definition::ModelProfile>(defined).unwrap());
+    assert_eq!(Value::Object(profile.parameters.extra.clone()), json!({"top_k": 5}));
+    assert_eq!(json!(profile.parameters.headers), json!({"anthropic-beta": "a"}));
+    let kept: ModelProfile = serde_json::from_value(json!(profile)).expect("what is stored is read");
+    assert_eq!(kept, profile);
+    let own: Parameters = serde_json::from_value(json!({"headers": {"openai-beta": "b"}})).expect("parameters");
+    assert_eq!(json!(own.over(&profile.parameters).headers), json!({"anthropic-beta": "a", "openai-beta": "b"}));
+    assert_eq!(json!(Parameters::default().over(&profile.parameters).headers), json!({"anthropic-beta": "a"}));
+}
+
+#[test]
 fn costs_count_the_cache_apart() {
     let usage = Usage {
         input_tokens: 10_000,

@@ -3,7 +3,7 @@
 use schemas::id::AgentId;
 use serde_json::{Value, json};
 
-use super::budget::{Over, Scope};
+use super::budget::{Measure, Over, Scope};
 use crate::spending::NANOS;
 
 /// The request of the question: in words, and as what it is about.
@@ -26,9 +26,9 @@ pub(super) fn request(tool: &str, over: &Over, agent: &AgentId) -> Value {
 /// The bound as whoever sets it calls it.
 fn bound(over: &Over) -> String {
     match over.scope {
-        Scope::Turn => format!("max_{}_per_turn", over.what),
-        Scope::Session => format!("max_{}_per_session", over.what),
-        Scope::Namespace => format!("max_{} of the namespace", over.what),
+        Scope::Turn => format!("max_{}_per_turn", over.what.as_str()),
+        Scope::Session => format!("max_{}_per_session", over.what.as_str()),
+        Scope::Namespace => format!("max_{} of the namespace", over.what.as_str()),
     }
 }
 
@@ -39,28 +39,46 @@ pub(super) fn met(over: &Over) -> String {
         Scope::Namespace => "The namespace",
     };
     let (used, limit) = (number(over.used), number(over.limit));
-    let met = match over.what.as_str() {
-        "seconds" => format!("{whose} has taken {used} of {limit} seconds"),
-        "cost" => format!("{whose} has cost {used} of {limit}"),
-        what => format!("{whose} has used {used} of {limit} {what}"),
+    let met = match over.what {
+        Measure::Seconds => format!("{whose} has taken {used} of {limit} seconds"),
+        Measure::Cost => format!("{whose} has cost {used} of {limit}"),
+        what => format!("{whose} has used {used} of {limit} {}", what.as_str()),
     };
-    match (over.what.as_str(), number(over.next)) {
+    match (over.what, number(over.next)) {
         _ if over.next <= 0.0 => met,
-        ("cost", next) => format!("{met}, and the next request alone costs about {next}"),
-        (what, next) => format!("{met}, and the next request alone has about {next} {what}"),
+        (Measure::Cost, next) => format!("{met}, and the next request alone costs about {next}"),
+        (what, next) => format!("{met}, and the next request alone has about {next} {}", what.as_str()),
+    }
+}
+
+/// Why a session without turns is paused, and what a resume of it leads to. It is a person's yes.
+pub(crate) fn held(over: &Over) -> String {
+    let leads_to = if is_of_nothing(over) {
+        "it has this bound no longer".to_owned()
+    } else {
+        format!("it may use {} besides", more(over))
+    };
+    format!("{} ({}); once it is resumed, {leads_to}", met(over), bound(over))
+}
+
+fn is_of_nothing(over: &Over) -> bool {
+    over.limit <= 0.0 && over.what != Measure::Seconds
+}
+
+fn more(over: &Over) -> String {
+    match (over.what, number(over.more)) {
+        (Measure::Seconds, more) => format!("{more} seconds from the answer on"),
+        (Measure::Cost, more) => format!("a cost of {more}"),
+        (what, more) => format!("{more} {}", what.as_str()),
     }
 }
 
 /// What it leads to: each allows the whole budget once more, or as often as the next request needs.
 fn yes(over: &Over) -> String {
-    if over.limit <= 0.0 && over.what != "seconds" {
+    if is_of_nothing(over) {
         return lifted(over.scope).to_owned();
     }
-    let more = match (over.what.as_str(), number(over.more)) {
-        ("seconds", more) => format!("{more} seconds from the answer on"),
-        ("cost", more) => format!("a cost of {more}"),
-        (what, more) => format!("{more} {what}"),
-    };
+    let more = more(over);
     let again = if over.times > 1 { format!("{} times more", over.times) } else { "once more".to_owned() };
     match over.scope {
         Scope::Turn => format!("the turn goes on, and may use its whole budget {again} (here: {more})"),
@@ -104,8 +122,8 @@ fn number(sum: f64) -> Value {
 mod tests {
     use super::*;
 
-    fn asked(scope: Scope, what: &str, (used, limit, more): (f64, f64, f64)) -> Value {
-        over_by(Over { scope, what: what.to_owned(), used, next: 0.0, limit, more, times: 1 })
+    fn asked(scope: Scope, what: Measure, (used, limit, more): (f64, f64, f64)) -> Value {
+        over_by(Over { scope, what, used, next: 0.0, limit, more, times: 1 })
     }
 
     fn over_by(over: Over) -> Value {
@@ -114,25 +132,25 @@ mod tests {
 
     #[test]
     fn a_person_reads_that_the_next_request_does_not_fit() {
-        let over = |scope, what: &str, (used, next, limit, more), times| {
-            let asked = over_by(Over { scope, what: what.to_owned(), used, next, limit, more, times });
+        let over = |scope, what, (used, next, limit, more), times| {
+            let asked = over_by(Over { scope, what, used, next, limit, more, times });
             (asked["question"].as_str().unwrap().to_owned(), asked["input"]["next"].clone())
         };
-        let (words, next) = over(Scope::Turn, "tokens", (380.0, 830.0, 500.0, 1_000.0), 2);
+        let (words, next) = over(Scope::Turn, Measure::Tokens, (380.0, 830.0, 500.0, 1_000.0), 2);
         assert!(words.starts_with(
             "This turn has used 380 of 500 tokens, and the next request alone has about 830 tokens \
              (max_tokens_per_turn). Yes: the turn goes on, and may use its whole budget 2 times more (here: 1000 \
              tokens)."
         ));
         assert_eq!(next, 830);
-        let (words, _) = over(Scope::Session, "cost", (0.5, 0.25, 0.6, 0.6), 1);
+        let (words, _) = over(Scope::Session, Measure::Cost, (0.5, 0.25, 0.6, 0.6), 1);
         assert!(words.contains("has cost 0.5 of 0.6, and the next request alone costs about 0.25 (max"), "{words}");
         assert!(words.contains("its whole budget once more (here: a cost of 0.6)"), "{words}");
     }
 
     #[test]
     fn a_person_reads_which_bound_was_met_and_what_a_yes_means() {
-        let asked = asked(Scope::Session, "tokens", (150.0, 100.0, 50.0));
+        let asked = asked(Scope::Session, Measure::Tokens, (150.0, 100.0, 50.0));
         assert_eq!(
             asked["question"],
             "This session has used 150 of 100 tokens (max_tokens_per_session). Yes: the turns that wait for this \
@@ -149,13 +167,13 @@ mod tests {
     #[test]
     fn each_kind_of_bound_has_its_words() {
         let words = |scope, what, sums| asked(scope, what, sums)["question"].as_str().unwrap().to_owned();
-        let time = words(Scope::Turn, "seconds", (6.5, 5.0, 5.0));
+        let time = words(Scope::Turn, Measure::Seconds, (6.5, 5.0, 5.0));
         assert!(time.starts_with("This turn has taken 6.5 of 5 seconds (max_seconds_per_turn)."), "{time}");
         assert!(time.contains("(here: 5 seconds from the answer on)"), "{time}");
-        let cost = words(Scope::Namespace, "cost", (0.1 + 0.2, 0.3, 0.15));
+        let cost = words(Scope::Namespace, Measure::Cost, (0.1 + 0.2, 0.3, 0.15));
         assert!(cost.starts_with("The namespace has cost 0.3 of 0.3 (max_cost of the namespace)."), "{cost}");
         assert!(cost.contains("(here: a cost of 0.15)") && cost.contains("ask for themselves"), "{cost}");
-        let nothing = words(Scope::Turn, "cost", (0.0, 0.0, 0.0));
+        let nothing = words(Scope::Turn, Measure::Cost, (0.0, 0.0, 0.0));
         assert!(nothing.contains("cost 0 of 0 (max_cost_per_turn). Yes: the turn goes on without this"), "{nothing}");
     }
 }

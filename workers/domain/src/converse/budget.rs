@@ -5,6 +5,7 @@ use schemas::conversation::{ApprovalRequest, OperationKind, OperationState, Turn
 use schemas::definition::{Budgets, NamespaceBudget};
 use schemas::id::{AgentId, TurnId};
 use schemas::json::Json;
+use schemas::session::ModelUse;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -31,12 +32,35 @@ pub enum Scope {
     Namespace,
 }
 
+/// What it bounds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Measure {
+    /// In and out.
+    Tokens,
+    /// In the operator's currency.
+    Cost,
+    /// Calls of models.
+    Moves,
+    Seconds,
+}
+
+impl Measure {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Tokens => "tokens",
+            Self::Cost => "cost",
+            Self::Moves => "moves",
+            Self::Seconds => "seconds",
+        }
+    }
+}
+
 /// A budget that is used up, or that the next request does not fit into.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Over {
     pub scope: Scope,
-    /// `tokens`, `cost`, `moves` or `seconds`.
-    pub what: String,
+    pub what: Measure,
     pub used: f64,
     /// What the next request takes at least, where that is known.
     #[serde(default)]
@@ -66,7 +90,7 @@ pub struct Next {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Bound {
     pub scope: Scope,
-    pub what: &'static str,
+    pub what: Measure,
     pub used: f64,
     pub max: f64,
     /// How often people allowed it once more.
@@ -107,26 +131,32 @@ impl Checks {
         let late = self.spans.iter().find(|span| seconds(span) >= span.max_seconds as f64);
         let late = late.map(|span| {
             let (used, max) = (seconds(span), span.max_seconds as f64);
-            Over { scope: span.scope, what: "seconds".to_owned(), used, next: 0.0, limit: max, more: max, times: 1 }
+            Over { scope: span.scope, what: Measure::Seconds, used, next: 0.0, limit: max, more: max, times: 1 }
         });
         late.or_else(|| self.known.iter().find_map(|known| known.over(next))).or_else(|| {
             let (budget, spent) = budget?;
-            let bounds = [
-                ("tokens", spent.tokens as f64, budget.max_tokens.map(|max| max as f64)),
-                ("cost", spent.cost(), budget.max_cost),
-                ("moves", spent.calls as f64, budget.max_moves.map(|max| max as f64)),
-            ];
-            bounded(Scope::Namespace, self.raised, bounds).find_map(|known| known.over(next))
+            let max = (budget.max_tokens, budget.max_cost, budget.max_moves);
+            bounded(Scope::Namespace, self.raised, bounds_of(spent, max)).find_map(|known| known.over(next))
         })
     }
 }
 
 impl Bound {
+    /// Counts what is used of it besides.
+    pub fn charge(&mut self, spent: Spent) {
+        self.used += match self.what {
+            Measure::Tokens => spent.tokens as f64,
+            Measure::Cost => spent.cost(),
+            Measure::Moves => spent.calls as f64,
+            Measure::Seconds => 0.0,
+        };
+    }
+
     fn over(&self, next: Next) -> Option<Over> {
         let next = match self.what {
-            "tokens" => next.tokens as f64,
-            "cost" => next.cost,
-            _ => 0.0,
+            Measure::Tokens => next.tokens as f64,
+            Measure::Cost => next.cost,
+            Measure::Moves | Measure::Seconds => 0.0,
         };
         let allowed = f64::from(self.raised) + 1.0;
         if self.is_lifted() || self.fits(next, allowed) {
@@ -134,7 +164,7 @@ impl Bound {
         }
         let times = self.missing(next, allowed);
         let (limit, more) = (self.max * allowed, self.max * f64::from(times));
-        Some(Over { scope: self.scope, what: self.what.to_owned(), used: self.used, next, limit, more, times })
+        Some(Over { scope: self.scope, what: self.what, used: self.used, next, limit, more, times })
     }
 
     /// A yes to a bound of nothing, or to more than can be counted, lifts it: it would be asked for without end.
@@ -162,20 +192,28 @@ impl Bound {
     }
 }
 
-fn bounded(scope: Scope, raised: u32, bounds: [(&'static str, f64, Option<f64>); 3]) -> impl Iterator<Item = Bound> {
+type Bounds = [(Measure, f64, Option<f64>); 3];
+/// On tokens, cost and calls.
+type Most = (Option<u64>, Option<f64>, Option<u64>);
+
+fn bounded(scope: Scope, raised: u32, bounds: Bounds) -> impl Iterator<Item = Bound> {
     bounds.into_iter().filter_map(move |(what, used, max)| Some(Bound { scope, what, used, max: max?, raised }))
 }
 
-fn bounds(
-    used: &TurnUsage,
-    moves: f64,
-    max: (Option<u64>, Option<f64>, Option<u64>),
-) -> [(&'static str, f64, Option<f64>); 3] {
+fn bounds(used: &TurnUsage, moves: f64, max: Most) -> Bounds {
     let tokens = used.input_tokens.saturating_add(used.output_tokens) as f64;
     [
-        ("tokens", tokens, max.0.map(|max| max as f64)),
-        ("cost", used.cost, max.1),
-        ("moves", moves, max.2.map(|max| max as f64)),
+        (Measure::Tokens, tokens, max.0.map(|max| max as f64)),
+        (Measure::Cost, used.cost, max.1),
+        (Measure::Moves, moves, max.2.map(|max| max as f64)),
+    ]
+}
+
+fn bounds_of(spent: &Spent, max: Most) -> Bounds {
+    [
+        (Measure::Tokens, spent.tokens as f64, max.0.map(|max| max as f64)),
+        (Measure::Cost, spent.cost(), max.1),
+        (Measure::Moves, spent.calls as f64, max.2.map(|max| max as f64)),
     ]
 }
 
@@ -245,6 +283,19 @@ pub(super) fn checks(lane: &Lane, state: &TalkState) -> Checks {
     Checks { spans: spans.into_iter().flatten().collect(), known: known(lane, state), raised: state.raised.namespace }
 }
 
+/// What a call of a step is checked by, in a session without turns that has used `used`. Its time counts from
+/// `since_ms`.
+pub(crate) fn checks_of_steps(used: &ModelUse, each: &Budgets, since_ms: i64) -> Checks {
+    let scope = Scope::Session;
+    let max = (each.max_tokens_per_session, each.max_cost_per_session, each.max_moves_per_session);
+    let span = each.max_seconds_per_session.map(|max_seconds| Span { scope, since_ms, max_seconds });
+    Checks {
+        spans: span.into_iter().collect(),
+        known: bounded(scope, used.raised_session, bounds_of(&Spent::by_steps(used), max)).collect(),
+        raised: used.raised_namespace,
+    }
+}
+
 /// What the tools that a reply calls may ask of models: each of them is held against all budgets, with those before
 /// it. What they say is not known before, so of each the call counts, and what it is given.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -261,7 +312,7 @@ impl Purse {
         if let (Some((_, spent)), Some(record)) = (&mut purse.found.namespace, &reply.record) {
             spent.add(Spent::of_call(record));
         }
-        let moves = purse.checks.known.iter_mut().filter(|bound| bound.what == "moves");
+        let moves = purse.checks.known.iter_mut().filter(|bound| bound.what == Measure::Moves);
         moves.for_each(|bound| bound.used += 1.0);
         // Tools of all turns that have not told yet what they ask.
         let open = state.lanes.iter().flat_map(|lane| &lane.open);
@@ -281,13 +332,7 @@ impl Purse {
     }
 
     fn add(&mut self, asked: Spent) {
-        for bound in &mut self.checks.known {
-            match bound.what {
-                "tokens" => bound.used += asked.tokens as f64,
-                "moves" => bound.used += asked.calls as f64,
-                _ => {}
-            }
-        }
+        self.checks.known.iter_mut().for_each(|bound| bound.charge(asked));
         if let Some((_, spent)) = &mut self.found.namespace {
             spent.add(asked);
         }

@@ -138,20 +138,38 @@ mod tests {
 
     use super::*;
 
+    /// What a step of the agent `count` says, as `ben` is shown it.
+    fn shown(more: &Value) -> (Role, Vec<Part>) {
+        let mut message = json!({"message_id": "s.iteration.1", "sender_type": "agent", "role": "assistant",
+                                 "agent_id": "count", "event_type": "utterance"});
+        message.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        let message = as_chat(&serde_json::from_value(message).unwrap(), &AgentId::parse("ben").unwrap());
+        (message.role, message.content)
+    }
+
+    fn said(role: Role, text: &str) -> (Role, Vec<Part>) {
+        (role, vec![Part::text(text)])
+    }
+
     /// Agents without turns say what their steps say, and that may be data.
     #[test]
     fn what_other_agents_say_in_data_is_shown_like_words() {
-        let me = AgentId::parse("ben").unwrap();
-        let shown = |more: Value| {
-            let mut message = json!({"message_id": "s.iteration.1", "sender_type": "agent", "role": "assistant",
-                                     "agent_id": "count", "event_type": "utterance"});
-            message.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
-            let message = as_chat(&serde_json::from_value(message).unwrap(), &me);
-            (message.role, message.content)
-        };
-        let said = |role: Role, text: &str| (role, vec![Part::text(text)]);
-        assert_eq!(shown(json!({"text": "7", "data": [1]})), said(Role::User, "[count]: 7"));
-        assert_eq!(shown(json!({"data": {"n": 7}})), said(Role::User, "[count]: {\"n\":7}"));
-        assert_eq!(shown(json!({"data": {"n": 7}, "agent_id": "ben"})), said(Role::Assistant, "{\"n\":7}"));
+        assert_eq!(shown(&json!({"text": "7", "data": [1]})), said(Role::User, "[count]: 7"));
+        assert_eq!(shown(&json!({"data": {"n": 7}})), said(Role::User, "[count]: {\"n\":7}"));
+        assert_eq!(shown(&json!({"data": {"n": 7}, "agent_id": "ben"})), said(Role::Assistant, "{\"n\":7}"));
+    }
+
+    /// Whole, the data of one step could be more than all that a model takes.
+    #[test]
+    fn of_long_data_a_model_is_shown_the_beginning_and_the_end() {
+        // With its quotes it is as long as may be.
+        let most = "x".repeat(DATA_CHARS_MAX - 2);
+        assert_eq!(shown(&json!({ "data": most })), said(Role::User, &format!("[count]: \"{most}\"")));
+        let (half, longer) = ("x".repeat(DATA_CHARS_MAX / 2 - 1), "x".repeat(DATA_CHARS_MAX - 1));
+        let short = format!("\"{half}\n(… 1 characters left out …)\n{half}\"");
+        assert_eq!(shown(&json!({ "data": longer })), said(Role::User, &format!("[count]: {short}")));
+        assert_eq!(shown(&json!({ "data": longer, "agent_id": "ben" })), said(Role::Assistant, &short));
+        let words = shown(&json!({ "text": longer, "data": longer }));
+        assert_eq!(words, said(Role::User, &format!("[count]: {longer}")), "words are shown as they were said");
     }
 }

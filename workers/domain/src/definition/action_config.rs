@@ -7,7 +7,7 @@ use schemas::limits::{
 };
 use serde_json::Value;
 
-use super::{Found, mapping, parts, schema, template};
+use super::{Found, mapping, native, parts, schema, template};
 use crate::action::fields::{self, Object, Problems};
 use crate::tool::{self, HeaderVariable};
 
@@ -31,7 +31,8 @@ pub(super) fn check(kind: ActionKind, operation: &str, config: &Object<'_>, foun
 }
 
 fn llm(config: &Object<'_>, found: &mut Found) {
-    let known = ["model_profile_id", "prompt_spec_id", "prompt_spec_version", "prompt", "system_prompt"];
+    let known =
+        ["model_profile_id", "prompt_spec_id", "prompt_spec_version", "prompt", "system_prompt", "native", "output"];
     config.refuse_unknown(&known, &mut found.problems);
     parts::refer(config, "model_profile_id", DefinitionKind::ModelProfile, found);
     if parts::refer(config, "prompt_spec_id", DefinitionKind::PromptSpec, found).is_some() {
@@ -41,9 +42,14 @@ fn llm(config: &Object<'_>, found: &mut Found) {
         text(config, name, &mut found.problems);
     }
     let problems = &mut found.problems;
+    if config.has("native") {
+        return native::check(config, problems);
+    }
+    native::check_absent(config, problems);
     match (config.has("prompt"), config.has("prompt_spec_id")) {
         (false, false) => {
-            problems.add(config.path("prompt"), "is missing; give prompt, or prompt_spec_id for one that is shared");
+            let what = "is missing; give prompt, prompt_spec_id for one that is shared, or native";
+            problems.add(config.path("prompt"), what);
         }
         (true, true) => problems.add(config.path("prompt"), "stands beside prompt_spec_id; leave one of them out"),
         _ => {}

@@ -121,10 +121,14 @@ fn made(
     if may_harm && wish.ask {
         call["requires_approval"] = json!({});
     }
-    let action = json!({
+    let mut action = json!({
         "id": ours, "name": ours, "kind": "mcp", "operation": "invoke",
-        "config": {"server": wish.server, "tool": theirs}, "effect_class": effect_class,
+        "config": {"server": wish.server, "tool": theirs},
     });
+    // Of two sayings the careful one counts: whoever knows that it may be repeated need say so at the tool alone.
+    if effect_class != "at_most_once" {
+        action["effect_class"] = effect_class.into();
+    }
     let task = json!({"id": ours, "name": ours, "steps": [{"ref": "call", "action_def_id": ours}]});
     let all = [(DefinitionKind::ActionDef, action), (DefinitionKind::Task, task), (DefinitionKind::Tool, call)];
     let documents = all.map(|(kind, definition)| sound(kind, definition, &wish.owner));
@@ -237,6 +241,13 @@ mod tests {
             );
             assert_eq!(tool_of(hints, false).get("requires_approval"), None, "nobody wants to be asked");
         }
+    }
+
+    #[test]
+    fn what_must_not_be_repeated_is_said_at_the_tool_alone() {
+        let made = offer(&[json!({"name": "t", "inputSchema": {"type": "object"}})], &[], true);
+        let class = |at: usize| made.documents[at]["definition"].get("effect_class").cloned();
+        assert_eq!((class(0), class(2)), (None, Some(json!("at_most_once"))));
     }
 
     #[test]

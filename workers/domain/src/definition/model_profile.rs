@@ -1,10 +1,11 @@
 //! Model profiles.
 
-use schemas::limits::NAME_BYTES_MAX;
+use schemas::limits::{ENTRIES_MAX, NAME_BYTES_MAX};
 use serde_json::Value;
 
 use super::{Found, parts};
-use crate::action::fields::{Object, Problems};
+use crate::action::fields::{self, Object, Problems};
+use crate::chat::extra_header;
 
 const FIELDS: &[&str] = &[
     "id",
@@ -36,9 +37,26 @@ pub(super) fn check(object: &Object<'_>, found: &mut Found) {
     }
     let window = object.whole("model_max_tokens", 1, TOKENS_MAX, problems);
     parameters(&object.object("parameters", problems), window, problems);
-    object.object("execution_config", problems);
+    headers(&object.object("execution_config", problems).object("headers", problems), problems);
     for price in ["cost_per_1k_input_tokens", "cost_per_1k_output_tokens"] {
         parts::decimal(object, price, 0.0, COST_MAX, problems);
+    }
+}
+
+/// What is sent beside the body.
+fn headers(object: &Object<'_>, problems: &mut Problems) {
+    for (name, value) in object.entries().take(ENTRIES_MAX) {
+        let told = match value.as_str() {
+            Some(text) => extra_header(name, text).map(drop),
+            // Of two things that are wrong, the name is told.
+            None => {
+                extra_header(name, "x").and_then(|_| Err(format!("must be a string, not {}", fields::kind_of(value))))
+            }
+        };
+        if let Err(what) = told {
+            let shown: String = name.chars().take(64).collect();
+            problems.add(object.path(&shown), what);
+        }
     }
 }
 

@@ -7,7 +7,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use crate::tool::default_method;
+use super::said;
 
 /// Fields whose content is the author's own: a `null` in there means something.
 pub(super) const FREE: &[&str] =
@@ -16,7 +16,7 @@ pub(super) const FREE: &[&str] =
 /// # Errors
 /// The checks and the record disagree about what is right.
 pub(super) fn normal(kind: DefinitionKind, value: &Value) -> Result<Value, serde_json::Error> {
-    let value = without_nulls(value);
+    let value = said::noted(kind, without_nulls(value));
     match kind {
         DefinitionKind::Library => through::<Library>(value),
         DefinitionKind::Project => through::<Project>(value),
@@ -30,15 +30,10 @@ pub(super) fn normal(kind: DefinitionKind, value: &Value) -> Result<Value, serde
     }
 }
 
-/// A request that only reads, as its method says (RFC 9110, 9.2.1), is `pure` where its author says nothing. That is
-/// filled in here like any default: once stored, what was said cannot be told from what was not.
+/// A request that only reads is `pure` where its author says nothing. That is filled in here like any default: it is
+/// the least that can be said, so nobody need know whether somebody said it.
 fn with_effect(mut action: Value) -> Value {
-    let config = &action["config"];
-    let reads = match &config["method"] {
-        Value::Null => default_method(!config["body"].is_null()) == "GET",
-        method => method == "GET",
-    };
-    if reads && action["kind"] == "http" && action["effect_class"].is_null() {
+    if said::only_reads(&action) && action["effect_class"].is_null() {
         action["effect_class"] = "pure".into();
     }
     action

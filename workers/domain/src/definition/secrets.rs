@@ -25,6 +25,9 @@ const SETTINGS: [&str; 2] = ["config", "execution_config"];
 const VARIABLES: &str = "config.headers_env";
 /// Within them, what speaks of other people's fields.
 const OTHERS: [&str; 3] = ["schema", "output", "fields"];
+/// A request in a provider's own shape, and what speaks of other people's fields there: schemas of tools and answers.
+const NATIVE: &str = "config.native.body";
+const NATIVE_OTHERS: [&str; 4] = ["parameters", "parametersJsonSchema", "responseSchema", "responseJsonSchema"];
 
 pub(super) fn check(object: &Object<'_>, problems: &mut Problems) {
     for (name, value) in object.entries() {
@@ -41,7 +44,10 @@ fn look(path: String, name: &str, value: &Value, named: bool, depth: usize, prob
         problems.add(path, format!("looks like a place for a key; {SAID}"));
         return;
     }
-    let of_others = FREE.contains(&name) || OTHERS.contains(&name) || name.ends_with("_mapping");
+    let of_others = FREE.contains(&name)
+        || OTHERS.contains(&name)
+        || name.ends_with("_mapping")
+        || (NATIVE_OTHERS.contains(&name) && path.starts_with(NATIVE));
     let named = named && path != VARIABLES && (SETTINGS.contains(&name) || !of_others);
     match value {
         Value::String(text) if is_key(text) => problems.add(path, format!("holds what looks like a key; {SAID}")),

@@ -87,7 +87,7 @@ fn a_request_that_only_reads_is_pure_where_nobody_says_otherwise() {
         let one = check(DefinitionKind::ActionDef, &action).expect("valid");
         let again = check(DefinitionKind::ActionDef, &one.value).expect("what is stored can be written again");
         assert_eq!(one.new.content_hash, again.new.content_hash);
-        one.value["effect_class"].as_str().expect("it has one").to_owned()
+        one.new.content.to_value()["effect_class"].as_str().expect("it has one").to_owned()
     };
     let config = |more: Value| {
         let mut config = json!({"url": "https://example.org"});

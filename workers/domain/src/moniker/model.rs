@@ -1,12 +1,13 @@
 //! The generic model step (SPEC Q-MON-12): task and frame become a prompt, the model's answer
 //! becomes the next frame. `run_step` and its presets are values of one type.
 
+pub mod asking;
 mod frame;
 pub mod prompt;
 
 use schemas::frame::FrameIn;
 use schemas::problem::{Code, FieldProblem};
-use schemas::session::SessionSpec;
+use schemas::session::{ModelUse, SessionSpec};
 use serde_json::{Value, json};
 
 use self::frame::read_answer;
@@ -93,11 +94,15 @@ impl Moniker for ModelStep {
         let (frame, took_arrival) = self.effective(input);
         let ask = |problem: Option<(&str, &str)>| {
             Decision::Perform(Effect::Model(ModelRequest {
+                agent: input.agent.clone(),
+                conversation: input.spec.conversation_id.clone(),
                 profile: Settings::of(input.spec).text("model_profile", PROFILE_BYTES_MAX),
                 system: prompt::SYSTEM.to_owned(),
                 prompt: prompt::build(self.task, input.spec.task.as_deref(), &frame, problem),
                 max_tokens: ANSWER_TOKENS_MAX,
                 json: true,
+                used: ModelUse::default(),
+                since_ms: 0,
             }))
         };
         let text = match input.outcomes.last().map(Outcome::json) {

@@ -49,9 +49,10 @@ pub struct Reembedding {
     renews: bool,
 }
 
+/// As it is where nobody has set `renew`: vectors of other models stay.
 impl Default for Reembedding {
     fn default() -> Self {
-        Self { at: None, after: None, behind: None, size: EMBEDDING_BATCH_MAX, failures: 0, renews: true }
+        Self { at: None, after: None, behind: None, size: EMBEDDING_BATCH_MAX, failures: 0, renews: false }
     }
 }
 

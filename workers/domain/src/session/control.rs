@@ -185,6 +185,7 @@ impl Session {
                 }
                 self.head.stop_reason = None;
                 self.head.last_error = None;
+                self.allow_more(now_ms);
                 self.become_running(now_ms, detail_of(action));
                 self.unsaved.settle_ok(action.action_id.clone());
             }

@@ -1,5 +1,7 @@
 //! A session's transitions with plain values: control, order, exactly-once guidance, failure.
 
+mod answers;
+mod paying;
 mod saying;
 
 use schemas::action::{Action, ActionOutcome, ActionType, Urgency};

@@ -1,7 +1,7 @@
 //! Tools that every agent has, under reserved names (SPEC A-TOOL-10, W-TOOL-14). Providers take no dot
 //! in a name, so models see `memory_search` where people write `memory.search`; both are understood.
 
-use schemas::definition::{ActionKind, EffectClass, Execution, TargetType, Tool, ToolRetry};
+use schemas::definition::{ActionKind, Chosen, EffectClass, Execution, TargetType, Tool, ToolRetry};
 use schemas::id::DefinitionId;
 use schemas::limits::{
     CODE_BYTES_MAX, CODE_MS_MAX, ID_BYTES_MAX, MEMORY_HITS_MAX, MEMORY_LABEL_BYTES_MAX, MEMORY_TYPE_BYTES_MAX,
@@ -179,6 +179,7 @@ impl Builtin {
             retry,
             effect_class: self.effect_class(),
             requires_approval: None,
+            chosen: Chosen::default(),
         };
         let action = ResolvedAction {
             target_id: self.id(),
@@ -197,6 +198,7 @@ impl Builtin {
             execution,
             timeout_ms: None,
             idempotency_key: None,
+            chosen: Chosen::default(),
         };
         ResolvedTool { tool, version: VERSION, target: ResolvedTarget::Action(Box::new(action)) }
     }

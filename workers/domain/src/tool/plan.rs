@@ -2,7 +2,7 @@
 
 use schemas::conversation::{ApprovalRequest, OperationKind};
 use schemas::definition::{
-    ActionKind, AgentConstraints, Approval, ApprovalDefault, EffectClass, InvocationMode, TargetType, Tool, ToolRetry,
+    ActionKind, AgentConstraints, Approval, ApprovalDefault, EffectClass, InvocationMode, TargetType, Tool,
 };
 use schemas::id::DefinitionId;
 use schemas::limits::{AGENT_MS_DEFAULT, APPROVAL_S_MAX, TASK_UNTAKEN_S_DEFAULT};
@@ -68,17 +68,12 @@ pub(super) fn decide(
             input,
             // Who joins does so at once (SPEC W-TOOL-07).
             is_async: tool.tool.is_async && mode == InvocationMode::Delegate,
-            timeout_ms: agent_ms(&tool.tool.retry),
+            // What tools have by default is for machines.
+            timeout_ms: tool.tool.said_timeout_ms().unwrap_or(AGENT_MS_DEFAULT),
             approval,
         }))),
         ResolvedTarget::Action(action) => dispatch(&tool.tool, action, input, approval, &call.input),
     }
-}
-
-/// How long an agent has to answer. What tools have by default is for machines, and a definition does not tell
-/// whether somebody chose it.
-fn agent_ms(retry: &ToolRetry) -> u64 {
-    if retry.timeout_ms == ToolRetry::default().timeout_ms { AGENT_MS_DEFAULT } else { retry.timeout_ms }
 }
 
 pub(super) fn error(code: ToolErrorCode, message: impl Into<String>) -> ToolError {
@@ -209,7 +204,7 @@ fn dispatch(
     Ok(ToolPlan::Dispatch(Box::new(Dispatch {
         kind: if approval.is_some() { OperationKind::Approval } else { OperationKind::Task },
         pool: pool(action),
-        effect_class: effect_class(tool.effect_class, action.effect_class),
+        effect_class: effect_class(tool.said_class(), action.said_class()),
         max_attempts,
         backoff_ms,
         timeout_ms: limits.into_iter().min().unwrap_or(tool.retry.timeout_ms),
@@ -240,15 +235,9 @@ fn request(action: &ResolvedAction, input: Value) -> ActionRequest {
     }
 }
 
-/// Tool and action each have a class, and each is `at_most_once` unless somebody says otherwise: what
-/// was said counts, and of two sayings the careful one.
-pub(super) fn effect_class(tool: EffectClass, action: EffectClass) -> EffectClass {
-    match (tool, action) {
-        (EffectClass::AtMostOnce, said) | (said, EffectClass::AtMostOnce) => said,
-        (EffectClass::Probeable, _) | (_, EffectClass::Probeable) => EffectClass::Probeable,
-        (EffectClass::Idempotent, _) | (_, EffectClass::Idempotent) => EffectClass::Idempotent,
-        (EffectClass::Pure, EffectClass::Pure) => EffectClass::Pure,
-    }
+/// What somebody said of the tool or of the action counts, and of two sayings the careful one.
+pub(super) fn effect_class(tool: Option<EffectClass>, action: Option<EffectClass>) -> EffectClass {
+    tool.max(action).unwrap_or_default()
 }
 
 /// Whose workers run it.

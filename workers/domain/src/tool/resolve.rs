@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use schemas::definition::{ActionDef, ActionKind, EffectClass, Execution, OnFailure, TargetType, Task, Tool};
+use schemas::definition::{ActionDef, ActionKind, Chosen, EffectClass, Execution, OnFailure, TargetType, Task, Tool};
 use schemas::id::DefinitionId;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -64,6 +64,15 @@ pub struct ResolvedAction {
     pub timeout_ms: Option<u64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub idempotency_key: Option<String>,
+    #[serde(default, skip_serializing_if = "Chosen::is_empty")]
+    pub chosen: Chosen,
+}
+
+impl ResolvedAction {
+    /// The class that somebody gave the action; `None`: it has the default.
+    pub fn said_class(&self) -> Option<EffectClass> {
+        self.chosen.class(self.effect_class)
+    }
 }
 
 /// What the registry has under the target of a tool.
@@ -150,5 +159,6 @@ fn action_target(task: &Task, version: u64, action: Option<(&ActionDef, u64)>) -
         execution: action.execution.clone(),
         timeout_ms: task.timeout_ms,
         idempotency_key: action.idempotency_key.clone(),
+        chosen: action.chosen,
     })))
 }

@@ -3,12 +3,16 @@
 mod toolbox;
 
 use schemas::conversation::OperationKind;
-use schemas::definition::{ActionDef, ActionKind, AgentConstraints, EffectClass, InvocationMode, Task, Tool};
+use schemas::definition::{
+    ActionDef, ActionKind, AgentConstraints, DefinitionKind, EffectClass, InvocationMode, Task, Tool,
+};
 use schemas::id::{ConversationId, DefinitionId, Namespace, SessionId, TurnId};
+use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use super::*;
 use crate::chat::{Message, Role, ToolCall, ToolError, ToolErrorCode};
+use crate::definition::check;
 
 fn merged(mut base: Value, more: Value) -> Value {
     let map = base.as_object_mut().unwrap();
@@ -173,6 +177,60 @@ fn attempts_times_and_classes_come_from_whoever_says_more() {
     let found = dispatched(bound(own, &task(json!({})), &action), json!({"query": "x"}));
     assert_eq!((found.max_attempts, found.backoff_ms), (6, 7));
     assert_eq!((found.effect_class, found.is_async), (EffectClass::Probeable, true));
+}
+
+/// A definition of a library as it is read once it was written.
+fn written<T: DeserializeOwned>(kind: DefinitionKind, value: Value) -> T {
+    let checked = check(kind, &merged(value, json!({"library_id": "core"}))).unwrap();
+    checked.new.content.to().unwrap()
+}
+
+fn written_tool(more: Value) -> Tool {
+    let least = json!({"id": "t1", "name": "search", "description": "Search.", "target_type": "task",
+        "target_id": "find", "input_schema": {"type": "object"}});
+    written(DefinitionKind::Tool, merged(least, more))
+}
+
+#[test]
+fn a_class_that_somebody_wrote_down_counts_also_if_it_is_the_default() {
+    // A request that only reads, which is pure where nobody says otherwise.
+    let read = |more| {
+        let least = json!({"id": "lookup", "name": "Look up", "kind": "http", "operation": "request",
+            "config": {"url": "https://example.org"}});
+        written::<ActionDef>(DefinitionKind::ActionDef, merged(least, more))
+    };
+    let class = |tool, action: &ActionDef| dispatched(bound(tool, &task(json!({})), action), json!({})).effect_class;
+    let (none, said) = (json!({}), |class: &str| json!({"effect_class": class}));
+    for (of_tool, of_action, expected) in [
+        (none.clone(), none.clone(), EffectClass::Pure),
+        (said("at_most_once"), none.clone(), EffectClass::AtMostOnce),
+        (said("idempotent"), none.clone(), EffectClass::Idempotent),
+        (none.clone(), said("at_most_once"), EffectClass::AtMostOnce),
+        (none.clone(), said("idempotent"), EffectClass::Idempotent),
+        (said("pure"), said("at_most_once"), EffectClass::AtMostOnce),
+        (said("at_most_once"), said("idempotent"), EffectClass::AtMostOnce),
+    ] {
+        let found = class(written_tool(of_tool.clone()), &read(of_action.clone()));
+        assert_eq!(found, expected, "{of_tool} {of_action}");
+    }
+    // What was stored before that was noted: nobody knows, and it is as it was.
+    assert_eq!(class(tool(merged(said("at_most_once"), json!({"input_schema": {}}))), &read(none)), EffectClass::Pure);
+}
+
+#[test]
+fn a_minute_that_somebody_wrote_down_is_no_day() {
+    let ms = |tool: Tool| {
+        let tool = resolve(tool, 1, Target::Agent { version: 1 });
+        match plan(&[tool], &AgentConstraints::default(), &call("search", json!({"query": "x"}))) {
+            ToolPlan::Agent(call) => call.timeout_ms,
+            other => panic!("{other:?}"),
+        }
+    };
+    let agent = |retry: Value| written_tool(json!({"target_type": "agent", "retry": retry}));
+    assert_eq!((ms(agent(json!({}))), ms(agent(json!({"max_attempts": 1})))), (86_400_000, 86_400_000));
+    assert_eq!((ms(agent(json!({"timeout_ms": 60_000}))), ms(agent(json!({"timeout_ms": 7})))), (60_000, 7));
+    let before = tool(json!({"target_type": "agent", "retry": {"timeout_ms": 60_000}}));
+    assert_eq!(ms(before), 86_400_000, "as it was stored before that was noted");
 }
 
 #[test]

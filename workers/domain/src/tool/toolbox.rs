@@ -139,7 +139,7 @@ fn callable(tool: &ResolvedTool) -> Result<(), String> {
         }
         ResolvedTarget::Action(_) if tool.tool.requires_approval.is_some() => "a person is asked first".to_owned(),
         ResolvedTarget::Action(_) if tool.tool.is_async => "its result comes later".to_owned(),
-        ResolvedTarget::Action(action) => match effect_class(tool.tool.effect_class, action.effect_class) {
+        ResolvedTarget::Action(action) => match effect_class(tool.tool.said_class(), action.said_class()) {
             EffectClass::AtMostOnce => "nobody has declared that it may be repeated (effect_class)".to_owned(),
             EffectClass::Pure | EffectClass::Idempotent | EffectClass::Probeable => return Ok(()),
         },

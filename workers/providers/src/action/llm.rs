@@ -1,7 +1,9 @@
-//! `llm`: a prompt, rendered and asked; the answer is text, or JSON held to a schema.
+//! `llm`: a prompt, rendered and asked, or a request in the provider's own shape; the answer is text, or JSON held to a
+//! schema.
 
 use domain::chat::{
-    CallContext, ChatCall, ChatFailure, ChatRequest, Message, ModelTarget, RequestClass, Role, ToolErrorCode,
+    CallContext, ChatCall, ChatFailure, ChatRequest, Message, ModelTarget, NativeRequest, RequestClass, Role,
+    ToolErrorCode,
 };
 use domain::failure::Failure;
 use domain::ports::{ActionCall, ActionFailure, Bill, Definitions, Models, Trouble};
@@ -14,6 +16,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
 use super::billed::Dropped;
+use super::native::{self, Output};
 use super::{project, template};
 
 #[derive(Debug, Deserialize)]
@@ -28,6 +31,11 @@ struct Settings {
     prompt: Option<String>,
     #[serde(default)]
     system_prompt: Option<String>,
+    /// Instead of all texts.
+    #[serde(default)]
+    native: Option<NativeRequest>,
+    #[serde(default)]
+    output: Option<Output>,
 }
 
 /// What is asked, before it is rendered.
@@ -48,19 +56,33 @@ pub async fn run(
     if call.request.operation != "generate" {
         return Err(super::unavailable(call));
     }
-    let settings: Settings = super::settings(call)?;
+    let mut settings: Settings = super::settings(call)?;
     let target = target(definitions, call, settings.model_profile_id.as_ref()).await?;
-    let question = question(definitions, call, settings).await?;
-    let produces = question.produces.clone();
-    let request = request(call, question)?;
+    let output = settings.output.unwrap_or_default();
+    let (request, produces) = match settings.native.take() {
+        Some(own) => (native::request(call, own)?, produces(call)),
+        None => {
+            let question = question(definitions, call, settings).await?;
+            let produces = question.produces.clone();
+            (request(call, question)?, produces)
+        }
+    };
+    let is_native = request.native.is_some();
     let asked = ChatCall { id: id(call), target, request, context: context(call) };
     let outcome = models.chat(&asked, Some(&Dropped(bill))).await;
     bill.add(outcome.record);
-    let text = outcome.result.map_err(failed)?.text();
-    match produces {
-        Some(schema) => structured(&text, &schema),
-        None => Ok(text.into()),
+    let of_request = |failure: &ChatFailure| native::refused(failure).filter(|_| is_native);
+    let reply = outcome.result.map_err(|failure| of_request(&failure).unwrap_or_else(|| failed(failure)))?;
+    match (output, produces) {
+        (Output::Raw, _) => Ok(reply.raw),
+        (Output::Text, Some(schema)) => structured(&reply.text(), &schema),
+        (Output::Text, None) => Ok(reply.text().into()),
     }
+}
+
+/// What the answer must fit, if it is passed on as it is.
+fn produces(call: &ActionCall) -> Option<Map<String, Value>> {
+    call.request.output_schema.clone().filter(|_| call.request.output_mapping.is_none())
 }
 
 /// Of the record: each attempt of an operation is a call of its own.
@@ -100,8 +122,7 @@ async fn question(
 ) -> Result<Question, ActionFailure> {
     let Some(id) = settings.prompt_spec_id else {
         let prompt = settings.prompt.ok_or_else(|| ActionFailure::invalid("config.prompt is missing"))?;
-        let produces = call.request.output_schema.clone().filter(|_| call.request.output_mapping.is_none());
-        return Ok(Question { system: settings.system_prompt, prompt, examples: Vec::new(), produces });
+        return Ok(Question { system: settings.system_prompt, prompt, examples: Vec::new(), produces: produces(call) });
     };
     let kind = DefinitionKind::PromptSpec;
     let spec: PromptSpec = load(definitions, call, kind, &id, settings.prompt_spec_version).await?;

@@ -3,7 +3,11 @@
 use domain::ports::{ActionCall, ActionFailure};
 use domain::template::{Escape, Template, rendered};
 use domain::tool::Whose;
+use schemas::limits::MODEL_REQUEST_BYTES_MAX;
 use serde_json::{Map, Value};
+
+/// What all places in one piece of JSON may become: thousands of them could each show the same large input.
+const FILLED_BYTES_MAX: usize = MODEL_REQUEST_BYTES_MAX;
 
 /// As [`domain::tool::ActionRequest::seen`] has it.
 pub fn context(call: &ActionCall) -> Value {
@@ -31,19 +35,32 @@ pub fn text(template: &str, context: &Value, escape: Escape, place: &str) -> Res
 
 /// JSON with templates in its texts. A text that is one place becomes the value itself.
 pub fn json_of(value: &Value, context: &Value, place: &str) -> Result<Value, ActionFailure> {
+    let mut left = FILLED_BYTES_MAX;
+    filled(value, context, place, &mut left)
+}
+
+fn filled(value: &Value, context: &Value, place: &str, left: &mut usize) -> Result<Value, ActionFailure> {
     Ok(match value {
         Value::String(template) if template.contains("{{") => {
             let read = Template::parse(template).map_err(|why| ActionFailure::invalid(format!("{place}: {why}")))?;
-            match read.value(context) {
+            let value = match read.value(context) {
                 Some(value) => value,
                 None => text(template, context, Escape::Nothing, place)?.into(),
-            }
+            };
+            let bytes = value.as_str().map_or_else(|| value.to_string().len(), str::len);
+            let rest = left.checked_sub(bytes).ok_or_else(|| {
+                let most = format!("its places show more than {FILLED_BYTES_MAX} bytes; give it less to show");
+                ActionFailure::invalid(format!("{place}: {most}"))
+            })?;
+            *left = rest;
+            value
         }
         Value::Array(items) => {
-            items.iter().map(|item| json_of(item, context, place)).collect::<Result<Vec<_>, _>>()?.into()
+            let items = items.iter().map(|item| filled(item, context, place, left));
+            Value::Array(items.collect::<Result<Vec<_>, _>>()?)
         }
         Value::Object(map) => {
-            let fields = map.iter().map(|(name, value)| Ok((name.clone(), json_of(value, context, place)?)));
+            let fields = map.iter().map(|(name, value)| Ok((name.clone(), filled(value, context, place, left)?)));
             Value::Object(fields.collect::<Result<Map<_, _>, ActionFailure>>()?)
         }
         other => other.clone(),

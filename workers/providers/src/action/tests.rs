@@ -8,6 +8,7 @@ mod llm;
 mod mcp;
 mod memory;
 mod mock;
+mod native;
 mod variables;
 
 use std::sync::Arc;

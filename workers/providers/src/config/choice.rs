@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use domain::chat::{Parameters, Prices};
+use domain::chat::{Parameters, Prices, extra_header};
 use url::Url;
 
 use super::{Profile, ProvidersConfig, Secret, Vendor};
@@ -175,6 +175,9 @@ impl ProvidersConfig {
         }
         let mut endpoint = self.endpoint(vendor, Some(&profile.model), profile.base_url.as_deref(), own_key)?;
         profile.prices.check()?;
+        for (header, value) in &profile.parameters.headers {
+            extra_header(header, value).map_err(|why| format!("parameters.headers.{header} {why}"))?;
+        }
         endpoint.prices = profile.prices;
         endpoint.parameters =
             Parameters { max_tokens: profile.max_tokens, ..Parameters::default() }.over(&profile.parameters);
@@ -309,18 +312,22 @@ mod tests {
 
     #[test]
     fn all_problems_are_reported_and_name_the_remedy() {
+        let headers = BTreeMap::from([("host".to_owned(), "x".to_owned())]);
+        let parameters = Parameters { headers, ..Parameters::default() };
         let profiles = [
             ("a", profile("anthropic", None)),
             ("b", profile("openai", Some("ftp://h"))),
             ("s", profile("scripted", None)),
             ("x", profile("mistral", None)),
             ("c", Profile { api_key_env: Some("MY_KEY".to_owned()), ..profile("gemini", None) }),
+            ("h", Profile { parameters, ..profile("openai", Some("http://h/v1")) }),
         ];
         let problems = config(&[("STEPFLEET_MODEL", "gpt")], &profiles).choose().expect_err("problems");
         let parts = [
             "models.a: set ANTHROPIC_API_KEY",
             "models.b: \"ftp://h\"",
             "models.c: MY_KEY",
+            "models.h: parameters.headers.host is no header that can be set",
             "models.x: provider must be",
             "STEPFLEET_MODEL: must be",
         ];

@@ -2,24 +2,34 @@
 
 use domain::chat::{CallContext, ChatRequest, ErrorCategory, ModelProfile, ModelTarget, Parameters, Prices};
 use domain::effect::{EffectFailure, ModelRequest};
+use domain::moniker::model::asking;
 use schemas::definition;
-use schemas::id::{Epoch, Namespace, SessionId, SessionKey};
+use schemas::id::{AgentId, Epoch, Namespace, SessionId, SessionKey};
+use schemas::session::ModelUse;
 use serde_json::{Value, json};
 
 use super::*;
 use crate::config::{Profile, ProvidersConfig};
 use crate::fake_server::{FakeServer, Say};
 
-fn call(profile: Option<&str>) -> EffectCall {
+/// What a step is answered whose question goes to this profile.
+async fn asked(performer: &Performer, profile: Option<&str>) -> Result<Value, EffectFailure> {
     let session = SessionKey::new(Namespace::parse("default").expect("an id"), SessionId::parse("s-1").expect("an id"));
     let request = ModelRequest {
+        agent: AgentId::parse("a-1").expect("an id"),
+        conversation: None,
         profile: profile.map(str::to_owned),
         system: "be brief".to_owned(),
         prompt: "hello".to_owned(),
         max_tokens: 50,
         json: true,
+        used: ModelUse::default(),
+        since_ms: 0,
     };
-    EffectCall { session, epoch: Epoch(1), key: "default:s-1:0:0".to_owned(), effect: Effect::Model(request) }
+    let target = profile.map_or(ModelTarget::Default, |name| ModelTarget::Named(name.to_owned()));
+    let effect = Effect::Model(request.clone());
+    let call = EffectCall { session, epoch: Epoch(1), key: "default:s-1:0:0".to_owned(), effect };
+    asking::answered(performer.chat(&asking::call_of(&call, &request, target), None).await).answer
 }
 
 fn config(variables: &[(&str, &str)], profiles: &[(&str, Profile)]) -> ProvidersConfig {
@@ -28,7 +38,7 @@ fn config(variables: &[(&str, &str)], profiles: &[(&str, Profile)]) -> Providers
 }
 
 /// An account of each vendor at the fake server.
-async fn ask(vendor: &str, replies: Vec<Say>) -> (Outcome, FakeServer) {
+async fn ask(vendor: &str, replies: Vec<Say>) -> (Result<Value, EffectFailure>, FakeServer) {
     let server = FakeServer::start(replies).await;
     let (key, url) = match vendor {
         "anthropic" => ("ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL"),
@@ -37,7 +47,7 @@ async fn ask(vendor: &str, replies: Vec<Say>) -> (Outcome, FakeServer) {
     };
     let performer = Performer::new(&config(&[(key, "sk-hidden"), (url, &server.url)], &[])).expect("valid");
     assert!(Effects::provider(&performer).starts_with(vendor) && Effects::provider(&performer).contains(&server.url));
-    (performer.perform(&call(None)).await, server)
+    (asked(&performer, None).await, server)
 }
 
 fn answer(status: u16, headers: &'static str, body: Value) -> Say {
@@ -55,13 +65,6 @@ fn spoken(vendor: &str) -> Value {
     }
 }
 
-fn failed(outcome: Outcome) -> EffectFailure {
-    match outcome {
-        Outcome::Failed(failure) => failure,
-        other => panic!("expected a failure, got {other:?}"),
-    }
-}
-
 #[tokio::test]
 async fn every_vendor_answers_in_one_shape_after_a_busy_moment() {
     for (vendor, key_header) in [
@@ -71,7 +74,7 @@ async fn every_vendor_answers_in_one_shape_after_a_busy_moment() {
     ] {
         let busy = answer(429, "retry-after: 0\r\n", json!({"error": {"message": "slow down"}}));
         let (outcome, server) = ask(vendor, vec![busy, answer(200, "", spoken(vendor))]).await;
-        let Outcome::Ok(value) = outcome else { panic!("{outcome:?}") };
+        let value = outcome.expect("an answer");
         assert_eq!(
             (&value["text"], &value["provider"], &value["finish"]),
             (&json!("hi"), &json!(vendor), &json!("stop"))
@@ -88,7 +91,7 @@ async fn a_refused_key_is_final_and_never_shown() {
     let said = json!({"error": {"message": "incorrect key sk-hidden given", "type": "authentication_error"}});
     for vendor in ["anthropic", "openai", "gemini"] {
         let (outcome, server) = ask(vendor, vec![answer(401, "", said.clone())]).await;
-        let failure = failed(outcome);
+        let failure = outcome.expect_err("a failure");
         assert_eq!((failure.code, failure.retriable, server.requests().len()), (Code::ProviderFailed, false, 1));
         assert!(
             failure.message.contains("the key was refused") && !failure.message.contains("sk-hidden"),
@@ -105,7 +108,7 @@ async fn refused_and_unreadable_answers_are_final() {
         (answer(200, "", json!({"object": "list"})), "no choices"),
     ] {
         let (outcome, server) = ask("openai", vec![reply]).await;
-        let failure = failed(outcome);
+        let failure = outcome.expect_err("a failure");
         assert!(failure.message.contains(part) && !failure.retriable, "{failure:?}");
         assert_eq!(server.requests().len(), 1);
     }
@@ -114,7 +117,7 @@ async fn refused_and_unreadable_answers_are_final() {
 #[tokio::test]
 async fn a_cut_answer_is_asked_for_again() {
     let (outcome, server) = ask("openai", vec![Say::Cut, answer(200, "", spoken("openai"))]).await;
-    assert!(matches!(outcome, Outcome::Ok(_)), "{outcome:?}");
+    assert!(outcome.is_ok(), "{outcome:?}");
     assert_eq!(server.requests().len(), 2);
 }
 
@@ -131,13 +134,11 @@ async fn profiles_choose_the_endpoint() {
     let config = config(&[], &[("fast", profile("openai")), ("fake", profile("scripted"))]);
     let performer = Performer::new(&config).expect("valid");
     assert!(Effects::provider(&performer).starts_with("scripted (built-in"), "{}", Effects::provider(&performer));
-    assert!(matches!(performer.perform(&call(Some("fast"))).await, Outcome::Ok(value) if value["text"] == "hi"));
+    assert_eq!(asked(&performer, Some("fast")).await.expect("an answer")["text"], "hi");
     let body: Value = serde_json::from_str(&server.requests()[0].body).expect("json");
     assert_eq!((&body["model"], &body["max_tokens"]), (&json!("local-1"), &json!(7)));
-    assert!(
-        matches!(performer.perform(&call(Some("fake"))).await, Outcome::Ok(value) if value["provider"] == "scripted")
-    );
-    let failure = failed(performer.perform(&call(Some("slow"))).await);
+    assert_eq!(asked(&performer, Some("fake")).await.expect("an answer")["provider"], "scripted");
+    let failure = asked(&performer, Some("slow")).await.expect_err("a failure");
     assert_eq!(failure.code, Code::ProviderMissing);
     assert!(failure.message.contains("known are fake, fast"), "{}", failure.message);
 }

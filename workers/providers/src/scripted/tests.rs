@@ -5,6 +5,7 @@ use domain::chat::{
     Parameters, Part, Role, ToolChoice, ToolSpec,
 };
 use domain::effect::Outcome;
+use domain::moniker::model::asking::value_of;
 use domain::moniker::{self, Decision, StepInput};
 use schemas::frame::{FrameIn, FrameOut, StepToken};
 use schemas::id::{AgentId, Namespace, SessionId, SessionKey};
@@ -21,7 +22,6 @@ use domain::ports::DeltaSink;
 use super::*;
 use crate::chat::{self, Source, Target};
 use crate::net::Net;
-use crate::performer::outcome_of;
 
 fn scripted(script: Value) -> Arc<Scripted> {
     Arc::new(Scripted::new(Script::parse(&script.to_string()).expect("a script"), None).expect("no file"))
@@ -157,7 +157,7 @@ async fn replies_rotate_and_placeholders_are_filled() {
 async fn tool_calls_are_part_of_the_outcome() {
     let script =
         scripted(json!({"otherwise": {"tool_calls": [{"name": "look", "arguments": {"q": "{{subject|x}}"}}]}}));
-    let answer = outcome_of(&call(&script, request("p"), None, None).await.result.expect("an answer"));
+    let answer = value_of(&call(&script, request("p"), None, None).await.result.expect("an answer"));
     assert_eq!(answer["tool_calls"], json!([{"id": "call_1", "name": "look", "arguments": {"q": "x"}}]));
     assert_eq!((&answer["finish"], &answer["text"]), (&json!("tool_calls"), &json!("")));
 }
@@ -346,7 +346,7 @@ async fn run(name: &str, task: Option<&str>, state: Value, steps: usize) -> Vec<
                 Decision::Perform(domain::effect::Effect::Model(request)) => {
                     let asked = ChatRequest::ask(&request.system, &request.prompt);
                     let answer = call(&script, asked, None, None).await.result.expect("an answer");
-                    outcomes.push(Outcome::Ok(outcome_of(&answer)));
+                    outcomes.push(Outcome::Ok(value_of(&answer)));
                 }
                 other => panic!("{other:?}"),
             }

@@ -13,6 +13,7 @@ use async_trait::async_trait;
 use domain::commit::{Commit, CommitResult};
 use domain::failure::{Certainty, Failure};
 use domain::ports::Commits;
+use domain::spending::Spent;
 use futures::future::join_all;
 use schemas::action::NewAction;
 use schemas::id::{Epoch, Shard, WorkerId};
@@ -120,7 +121,9 @@ impl Unit<Vec<CommitResult>> for Batch<'_> {
 impl Batch<'_> {
     /// In one statement, which is a transaction by itself. `None`: it takes several, and nothing has happened.
     async fn at_once(&self, connection: &mut PgConnection) -> Result<Option<Vec<CommitResult>>, Trouble> {
-        let is_plain = |commit: &Commit| commit.follow_ups.is_empty() && commit.talk.is_empty();
+        let is_plain = |commit: &Commit| {
+            commit.follow_ups.is_empty() && commit.talk.is_empty() && Spent::of_steps(&commit.entry).next().is_none()
+        };
         let query = if self.commits.iter().all(|one| is_plain(&one.commit)) {
             columns::bind(sqlx::query(sql::COMMIT), &self.commits)
         } else {

@@ -1,6 +1,8 @@
 //! One step: decide, perform, decide again, finish. Decisions run ahead of commits; effects wait
 //! until everything before them is durable.
 
+use std::future::Future;
+use std::pin::Pin;
 use std::time::Duration;
 
 use domain::effect::{Effect, EffectCall, EffectClass, EffectFailure, EffectRow, EffectState, Outcome, effect_key};
@@ -18,13 +20,15 @@ use super::{Exit, Flow, Live, ShardContext, contexts};
 /// that waits looks at its grace as often.
 const CUT_AGAIN_MS: i64 = 20;
 
+/// How long a call that is told to end early has for it.
+const CUT_MS: u64 = 1_000;
+
 /// How an effect ended for the step that asked for it.
 enum Performed {
     Done(Outcome),
-    /// Cancelled by urgent guidance: the step starts over with it.
-    Restart,
-    /// Not begun, or cancelled by the end of the session's grace or of the shard's.
-    Cut,
+    /// Not begun, or ended early: by urgent guidance, with which the step starts over, or by the end of the session's
+    /// grace or of the shard's. With what it came to by then, if it could tell.
+    Cut(Option<Outcome>),
 }
 
 impl Live {
@@ -97,36 +101,28 @@ impl Live {
             (start, outcomes) = (decided.start, decided.outcomes);
             match decided.decision {
                 Decision::Perform(effect) if outcomes.len() < EFFECTS_PER_STEP_MAX => {
-                    let row = self.effect_row(&start, outcomes.len(), &effect, EffectState::Settled);
-                    match self.perform(&start, outcomes.len(), effect).await {
-                        Ok(Performed::Done(outcome)) => {
-                            outcomes.push(outcome);
-                            answered.extend(row);
-                        }
-                        Ok(Performed::Restart | Performed::Cut) => {
-                            self.session.abandon_step(start);
-                            return Ok(());
-                        }
-                        Err(exit) => return Err(exit),
+                    match self.round(start, effect, &mut outcomes, &mut answered).await? {
+                        Some(goes_on) => start = goes_on,
+                        None => return Ok(()),
                     }
                 }
                 Decision::Perform(_) => {
-                    self.note_effects(answered);
+                    self.note_done(answered, &outcomes);
                     let message = format!("asked for more than {EFFECTS_PER_STEP_MAX} effects in one step");
                     self.fail(start, Code::StepFailed, message)?;
                     return Ok(());
                 }
                 waits @ (Decision::AwaitInput | Decision::AwaitOperation) => {
-                    self.note_effects(answered);
+                    self.note_done(answered, &outcomes);
                     return self.wait_for_news(start, waits == Decision::AwaitOperation).await;
                 }
                 Decision::Refuse { code, message } => {
-                    self.note_effects(answered);
+                    self.note_done(answered, &outcomes);
                     self.session.refuse_arrival(start, code, message, self.context.now_ms());
                     return Ok(());
                 }
                 Decision::Fail { code, message } => {
-                    self.note_effects(answered);
+                    self.note_done(answered, &outcomes);
                     return self.fail(start, code, message);
                 }
                 Decision::Emit { out, took_arrival, emits } => {
@@ -135,7 +131,7 @@ impl Live {
                     }
                     let now = self.context.now_ms();
                     metrics::histogram!(metric::STEP_SECONDS).record((now - start.started_ms).max(0) as f64 / 1_000.0);
-                    self.note_effects(answered);
+                    self.note_done(answered, &outcomes);
                     let change = contexts::Change::of(&start, &emits);
                     if self.session.finish_emitting(start, out, took_arrival, *emits, now) == StepTaken::Ok {
                         self.contexts.take(change);
@@ -147,12 +143,41 @@ impl Live {
                     self.save_in_time()?;
                     let now = self.context.now_ms();
                     metrics::histogram!(metric::STEP_SECONDS).record((now - start.started_ms).max(0) as f64 / 1_000.0);
-                    self.note_effects(answered);
+                    self.note_done(answered, &outcomes);
                     self.session.finish_step(start, out, took_arrival, now);
                     return Ok(());
                 }
             }
         }
+    }
+
+    /// One effect more. `None`: the step ends without its outcome.
+    async fn round(
+        &mut self,
+        start: StepStart,
+        mut effect: Effect,
+        outcomes: &mut Vec<Outcome>,
+        answered: &mut Vec<EffectRow>,
+    ) -> Flow<Option<StepStart>> {
+        self.session.bill(&mut effect, outcomes, self.context.now_ms());
+        let row = self.effect_row(&start, outcomes.len(), &effect, EffectState::Settled);
+        match self.perform(&start, outcomes.len(), effect).await? {
+            Performed::Done(outcome) => {
+                outcomes.push(outcome);
+                answered.extend(row);
+            }
+            Performed::Cut(outcome) => {
+                outcomes.extend(outcome);
+                self.session.note_calls(outcomes, self.context.now_ms());
+                self.session.abandon_step(start);
+                return Ok(None);
+            }
+        }
+        let over = outcomes.last().and_then(Outcome::asked).and_then(|asked| asked.over.clone());
+        let Some(over) = over else { return Ok(Some(start)) };
+        self.note_done(std::mem::take(answered), outcomes);
+        self.session.hold(start, &over, self.context.now_ms());
+        Ok(None)
     }
 
     /// A session whose calls are under way is due all the time, and waits for them.
@@ -170,6 +195,12 @@ impl Live {
         }
         let until = self.session.head().wake_at_ms.filter(|_| !self.calls.is_open());
         self.wait(until).await
+    }
+
+    /// What the effects of a step that ends leave behind, whatever it comes to.
+    fn note_done(&mut self, rows: Vec<EffectRow>, outcomes: &[Outcome]) {
+        self.note_effects(rows);
+        self.session.note_calls(outcomes, self.context.now_ms());
     }
 
     fn note_effects(&mut self, rows: Vec<EffectRow>) {
@@ -217,7 +248,7 @@ impl Live {
         }
         // What was never noted as sent is not in doubt: the next owner begins anew.
         if self.context.hand_over.is_cancelled() {
-            return Ok(Performed::Cut);
+            return Ok(Performed::Cut(None));
         }
         let sent = self.effect_row(start, index, &effect, EffectState::Sent);
         self.note_effects(sent.into_iter().collect());
@@ -248,7 +279,7 @@ impl Live {
                 () = context.hand_over.cancelled(), if grace.is_none() => {
                     // What may be repeated is handed back: others of the shard wait for its next owner.
                     if is_repeatable {
-                        return Ok(Performed::Cut);
+                        return Ok(end_early(&context, &call.key, running).await);
                     }
                     grace = Some(Instant::now() + Duration::from_millis(context.shared.config.drain_grace_ms));
                 }
@@ -259,7 +290,9 @@ impl Live {
                     None => return Err(Exit::HandedOver),
                 },
                 answer = self.in_flight.answered() => answer?,
-                () = tokio::time::sleep_until(grace_ends), if grace.is_some() => return Ok(Performed::Cut),
+                () = tokio::time::sleep_until(grace_ends), if grace.is_some() => {
+                    return Ok(end_early(&context, &call.key, running).await);
+                }
             }
             self.read_ledger().await;
             if self.session.stop_asked() {
@@ -270,7 +303,7 @@ impl Live {
                 grace = Some(Instant::now() + Duration::from_millis(DESTROY_GRACE_MS));
             }
             if is_repeatable && self.session.urgent_guidance_after(newest_control) {
-                return Ok(Performed::Restart);
+                return Ok(end_early(&context, &call.key, running).await);
             }
         }
     }
@@ -281,6 +314,14 @@ async fn make(context: &ShardContext, call: &EffectCall) -> Outcome {
     context.shared.lease.fresh().await;
     let limit = Duration::from_millis(EFFECT_MS_MAX);
     tokio::time::timeout(limit, context.shared.deps.effects.perform(call)).await.unwrap_or_else(|_| timed_out())
+}
+
+/// Ends a call before its time: by dropping it, unless it can be told to and says what it has used by then.
+async fn end_early(context: &ShardContext, key: &str, running: Pin<&mut impl Future<Output = Outcome>>) -> Performed {
+    if !context.shared.deps.effects.cut(key) {
+        return Performed::Cut(None);
+    }
+    Performed::Cut(tokio::time::timeout(Duration::from_millis(CUT_MS), running).await.ok())
 }
 
 fn timed_out() -> Outcome {

@@ -3,6 +3,7 @@
 mod cuts;
 mod fresh;
 mod leaving;
+mod paying;
 mod refused;
 mod shardless;
 mod stale;

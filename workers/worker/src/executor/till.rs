@@ -4,14 +4,11 @@ use std::sync::{Mutex, PoisonError};
 
 use domain::chat::ProviderCallRecord;
 use domain::ports::Bill;
-use schemas::limits::{ACTION_BYTES_MAX, TOOL_RESULT_BYTES_MAX};
-use serde_json::json;
+use schemas::limits::{ACTION_BYTES_MAX, PROVIDER_CALL_BYTES_MAX, TOOL_RESULT_BYTES_MAX};
 
 /// Calls of one attempt that are told one by one; what the others used is added to the last of them.
 const CALLS_MAX: usize = 32;
-/// Of each, so much: they travel with the result.
-const CALL_BYTES_MAX: usize = 4 << 10;
-const _: () = assert!(TOOL_RESULT_BYTES_MAX + CALLS_MAX * CALL_BYTES_MAX + (16 << 10) <= ACTION_BYTES_MAX);
+const _: () = assert!(TOOL_RESULT_BYTES_MAX + CALLS_MAX * PROVIDER_CALL_BYTES_MAX + (16 << 10) <= ACTION_BYTES_MAX);
 
 /// Of one attempt.
 #[derive(Default)]
@@ -28,28 +25,17 @@ impl Bill for Till {
     fn add(&self, record: ProviderCallRecord) {
         let mut calls = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if calls.len() < CALLS_MAX {
-            calls.push(bounded(record));
+            calls.push(record.within(PROVIDER_CALL_BYTES_MAX));
         } else if let Some(last) = calls.last_mut() {
             last.add(&record);
         }
     }
 }
 
-/// Providers may say a lot beside their figures, which are what counts.
-fn bounded(mut record: ProviderCallRecord) -> ProviderCallRecord {
-    if json!(record).to_string().len() > CALL_BYTES_MAX {
-        record.request_metadata.clear();
-        record.response_metadata.clear();
-        record.request_id = None;
-        if let Some(usage) = &mut record.usage {
-            usage.breakdown = None;
-        }
-    }
-    record
-}
-
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     fn call(n: usize) -> ProviderCallRecord {
@@ -76,7 +62,7 @@ mod tests {
     fn what_a_provider_says_beside_its_figures_has_a_bound() {
         let till = Till::default();
         let mut talkative = call(1);
-        talkative.response_metadata.insert("message_id".to_owned(), "x".repeat(CALL_BYTES_MAX).into());
+        talkative.response_metadata.insert("message_id".to_owned(), "x".repeat(PROVIDER_CALL_BYTES_MAX).into());
         till.add(talkative);
         assert_eq!(till.empty(), [call(1)]);
         let mut usual = call(2);

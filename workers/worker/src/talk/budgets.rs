@@ -34,13 +34,7 @@ impl<'a> Allowance<'a> {
             None => Next::default(),
         };
         let mut checks = self.checks.clone();
-        for known in &mut checks.known {
-            known.used += match known.what {
-                "tokens" => unrecorded.tokens as f64,
-                "cost" => unrecorded.cost(),
-                _ => 0.0,
-            };
-        }
+        checks.known.iter_mut().for_each(|known| known.charge(unrecorded));
         let namespace = self.namespace.map(|(budget, mut spent)| {
             spent.add(unrecorded);
             (budget, spent)

@@ -18,7 +18,7 @@ use tokio::sync::Notify;
 
 use super::budgets::Allowance;
 use super::moves::{BOUNDS, TurnLog, of_turn, turn_log};
-use super::stream::{Numbers, Streaming};
+use super::stream::{Numbers, Place, Streaming};
 use super::{TalkDeps, failed, stored};
 
 /// What is asked for.
@@ -80,9 +80,9 @@ async fn reply(
     }
     let context = addressed(&assembly, talk, session);
     let call = ChatCall { id: format!("{}.{number}", talk.turn), target: assembly.target.clone(), request, context };
-    let key = ConversationKey { namespace: namespace.clone(), conversation_id: talk.conversation.clone() };
-    let place = (key, message_id(&talk.turn, number));
-    let sink = Streaming::new(deps.live.as_ref(), place, talk.turn.clone(), (asked.numbers, asked.epoch));
+    let conversation = ConversationKey { namespace: namespace.clone(), conversation_id: talk.conversation.clone() };
+    let place = Place { conversation, message_id: message_id(&talk.turn, number) };
+    let sink = Streaming::new(deps.live.as_ref(), place, talk.turn.clone(), asked.numbers, asked.epoch);
     // Not afterwards: what was paid for is not held up.
     reply.seats = seats(deps, namespace, talk, &reply.tools).await?;
     if cut.notified().now_or_never().is_some() {

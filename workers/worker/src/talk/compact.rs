@@ -1,18 +1,14 @@
 //! One piece of what is old becomes a summary: a model is asked, the batch is archived, and only then is
 //! the step told, which takes the messages out of the context (SPEC A-CMP-05).
 
-use std::sync::{Mutex, PoisonError};
-
 use domain::chat::{
-    CallContext, ChatCall, ChatDelta, ChatFailure, ChatReply, ErrorCategory, Finish, Message, ProviderCallRecord,
+    CallContext, ChatCall, ChatFailure, ChatReply, ChatRequest, ErrorCategory, Finish, Message, ProviderCallRecord,
     RequestClass,
 };
-use domain::compact::{Job, Piece};
 use domain::context::estimate_request;
 use domain::converse::{Assembly, Checks, Compacted, Extent, Shown, Summarised, Summary};
 use domain::effect::{Outcome, TalkCall};
 use domain::memory::{MemoryKey, NewMemory};
-use domain::ports::DeltaSink;
 use domain::recall;
 use domain::spending::Spent;
 use schemas::id::{MemoryId, Namespace, SessionId};
@@ -22,6 +18,7 @@ use tokio::sync::Notify;
 
 use super::budgets::Allowance;
 use super::chat::{context, newest_summary};
+use super::unheard::Unheard;
 use super::{TalkDeps, failed, stored};
 
 /// Ids that are tried for a batch of which somebody has deleted an earlier copy.
@@ -87,7 +84,7 @@ async fn piece(
     let summary = if asked.without_model {
         job.extract(piece)
     } else {
-        let call = summary_call(talk, &assembly, (&job, piece), asked.number);
+        let call = summary_call(talk, &assembly, job.request(piece), asked.number);
         let asking = Asking { deps, allowance: Allowance::read(deps, namespace, asked.checks).await?, cut };
         let text = asking.summarise(call, job.answer_tokens_max(), &mut compacted).await;
         match text {
@@ -193,32 +190,8 @@ fn count(compacted: &mut Compacted, record: Option<ProviderCallRecord>) {
     };
 }
 
-/// Who asks for a summary streams it to nobody, and is told what it has used if it is cut short.
-#[derive(Default)]
-struct Unheard(Mutex<Option<ProviderCallRecord>>);
-
-impl Unheard {
-    fn used(&self) -> Option<ProviderCallRecord> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
-    }
-}
-
-impl DeltaSink for Unheard {
-    fn delta(&self, _attempt: u32, _index: u64, _delta: ChatDelta) {}
-
-    fn retract(&self, _attempt: u32) {}
-
-    fn wants_pieces(&self) -> bool {
-        false
-    }
-
-    fn dropped(&self, record: ProviderCallRecord) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(record);
-    }
-}
-
 /// As work that nobody waits for.
-fn summary_call(talk: &TalkCall, assembly: &Assembly, (job, piece): (&Job<'_>, Piece), number: u32) -> ChatCall {
+fn summary_call(talk: &TalkCall, assembly: &Assembly, request: ChatRequest, number: u32) -> ChatCall {
     let context = CallContext {
         conversation_id: talk.conversation.to_string(),
         turn_id: talk.turn.to_string(),
@@ -226,7 +199,7 @@ fn summary_call(talk: &TalkCall, assembly: &Assembly, (job, piece): (&Job<'_>, P
         request_class: Some(RequestClass::Background),
         ..CallContext::default()
     };
-    let (request, target) = (job.request(piece), assembly.summariser.as_ref().unwrap_or(&assembly.target).clone());
+    let target = assembly.summariser.as_ref().unwrap_or(&assembly.target).clone();
     ChatCall { id: format!("{}.compact.{number}", talk.turn), target, request, context }
 }
 

@@ -1,7 +1,7 @@
 //! Ends of conversations as turns have read them: the next turn reads only what came since. Records never change, and
 //! a log is numbered in the order of its commits, so whatever there is to add lies behind the last one that was read.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::{Mutex, PoisonError};
 
 use domain::ports::ConversationKey;
@@ -20,10 +20,16 @@ pub struct Ends(Mutex<Shelf>);
 
 #[derive(Default)]
 struct Shelf {
-    ends: HashMap<ConversationKey, (u64, End)>,
+    /// By how far they go back: agents of one conversation may differ in that.
+    ends: HashMap<ConversationKey, BTreeMap<usize, Kept>>,
     bytes: usize,
     /// Counts uses.
     uses: u64,
+}
+
+struct Kept {
+    used: u64,
+    end: End,
 }
 
 /// The end of one log.
@@ -50,18 +56,23 @@ impl End {
 }
 
 impl Ends {
-    /// How many messages of users the end of this log goes back, if there is one.
+    /// How many messages of users the end of this log goes back that was used last, if there is one.
     pub(super) fn recent(&self, key: &ConversationKey) -> Option<usize> {
         let shelf = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        shelf.ends.get(key).map(|(_, end)| end.recent)
+        let newest = shelf.ends.get(key)?.values().max_by_key(|kept| kept.used)?;
+        Some(newest.end.recent)
     }
 
     /// Lends out the end of a log that goes back so far. Whoever needs it meanwhile reads it.
     pub(super) fn take(&self, key: &ConversationKey, recent: usize) -> Option<End> {
         let mut shelf = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let (_, end) = shelf.ends.remove(key)?;
+        let of_log = shelf.ends.get_mut(key)?;
+        let Kept { end, .. } = of_log.remove(&recent)?;
+        if of_log.is_empty() {
+            shelf.ends.remove(key);
+        }
         shelf.bytes -= end.bytes();
-        Some(end).filter(|end| end.recent == recent)
+        Some(end)
     }
 
     pub(super) fn put(&self, key: ConversationKey, end: End) {
@@ -72,9 +83,8 @@ impl Ends {
         let mut shelf = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         shelf.uses += 1;
         let used = shelf.uses;
-        if let Some((_, before)) = shelf.ends.insert(key, (used, end)) {
-            shelf.bytes -= before.bytes();
-        }
+        let before = shelf.ends.entry(key).or_default().insert(end.recent, Kept { used, end });
+        shelf.bytes -= before.map_or(0, |kept| kept.end.bytes());
         shelf.bytes += bytes;
         shelf.bound();
     }
@@ -86,11 +96,18 @@ impl Shelf {
         if self.bytes <= ALL_BYTES_MAX {
             return;
         }
-        let mut uses: Vec<u64> = self.ends.values().map(|(used, _)| *used).collect();
+        let mut uses: Vec<u64> = self.kept().map(|kept| kept.used).collect();
         uses.sort_unstable();
         let middle = uses[uses.len() / 2];
-        self.ends.retain(|_, (used, _)| *used >= middle);
-        self.bytes = self.ends.values().map(|(_, end)| end.bytes()).sum();
+        self.ends.retain(|_, of_log| {
+            of_log.retain(|_, kept| kept.used >= middle);
+            !of_log.is_empty()
+        });
+        self.bytes = self.kept().map(|kept| kept.end.bytes()).sum();
+    }
+
+    fn kept(&self) -> impl Iterator<Item = &Kept> {
+        self.ends.values().flat_map(BTreeMap::values)
     }
 }
 
@@ -123,8 +140,27 @@ mod tests {
         assert!(ends.take(&key(1), 20).is_none(), "it is lent out");
         ends.put(key(1), end(10));
         assert!(ends.take(&key(1), 21).is_none(), "it is too short");
+        assert!(ends.take(&key(1), 20).is_some(), "it stays for who goes back as far");
         ends.put(key(1), end(END_BYTES_MAX));
         assert!(ends.take(&key(1), 20).is_none(), "it is too long to be kept");
+    }
+
+    #[test]
+    fn agents_who_go_back_differently_each_have_an_end() {
+        let ends = Ends::default();
+        let far = || End { recent: 50, ..end(10) };
+        ends.put(key(1), end(10));
+        ends.put(key(1), far());
+        assert_eq!(ends.recent(&key(1)), Some(50), "that of the last turn");
+        let near = ends.take(&key(1), 20).expect("the other one is no matter");
+        assert_eq!((near.recent, ends.recent(&key(1))), (20, Some(50)));
+        ends.put(key(1), near);
+        assert_eq!(ends.recent(&key(1)), Some(20));
+        ends.put(key(1), far());
+        assert!(ends.take(&key(1), 50).is_some() && ends.take(&key(1), 50).is_none(), "one of each");
+        assert!(ends.take(&key(1), 20).is_some());
+        let shelf = ends.0.lock().expect("nobody panics");
+        assert_eq!((shelf.bytes, shelf.ends.len()), (0, 0));
     }
 
     #[test]
@@ -132,12 +168,13 @@ mod tests {
         let ends = Ends::default();
         let size = END_BYTES_MAX / 2;
         for n in 0..10 * ALL_BYTES_MAX / size {
-            ends.put(key(n), end(size));
+            // Some logs have two.
+            ends.put(key(n - n % 3), End { recent: 20 + n % 3, ..end(size) });
             let kept = ends.take(&key(0), 20).expect("it is used all the time");
             ends.put(key(0), kept);
             let shelf = ends.0.lock().expect("nobody panics");
             assert!(shelf.bytes <= ALL_BYTES_MAX);
-            assert_eq!(shelf.bytes, shelf.ends.values().map(|(_, end)| end.bytes()).sum::<usize>());
+            assert_eq!(shelf.bytes, shelf.kept().map(|kept| kept.end.bytes()).sum::<usize>());
         }
     }
 }

@@ -229,6 +229,7 @@ mod tests {
     use schemas::json::Json;
     use serde_json::json;
     use testkit::contract::words::{conversation_id, message, record, turn_id};
+    use testkit::unreliable::{Faults, Unreliable};
 
     use super::super::tests::{Place, talk};
     use super::*;
@@ -360,6 +361,25 @@ mod tests {
         assert!(has(&first, "of-one") && !has(&first, "of-another") && first.len() < 10, "{first:?}");
         assert!(has(&read(None).await, "of-another"));
         assert!(has(&read(Some("of-one")).await, "of-one"));
+    }
+
+    /// Nobody knows what lies before, and it is looked up once.
+    #[tokio::test(start_paused = true)]
+    async fn a_log_that_is_too_long_to_be_read_to_its_beginning_hides_no_summary() {
+        let place = Place::new().await;
+        let faults = Faults::none("w");
+        let conversations = Unreliable::new(place.ports.conversations.clone(), faults.clone());
+        let deps = place.deps(Arc::new(conversations));
+        place.say(vec![record(LogKind::Summary, "old")]).await;
+        place.say((0..=ROWS_MAX).map(|n| record(LogKind::Note, &format!("n{n}"))).collect()).await;
+        let (namespace, talk) = (Namespace::default_ns(), talk(TalkWork::Extract));
+        let read = async || history(&deps, &namespace, &talk, 5, None).await.expect("a read");
+        let first = read().await;
+        let ids: Vec<&str> = first.iter().map(|row| row.record.id.as_str()).collect();
+        assert_eq!((ids.len(), &ids[..2]), (ROWS_MAX + 1, &["old", "n1"][..]), "of the notes all but the oldest");
+        let pages = faults.calls();
+        assert_eq!(read().await, first);
+        assert_eq!(faults.calls(), pages + 1, "it is known by then");
     }
 
     /// A log whose last records were lost with a database gives their numbers to others.

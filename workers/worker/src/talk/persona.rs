@@ -78,6 +78,15 @@ pub(super) async fn of(
     }
 }
 
+/// The model of a profile that is defined, or else of one of the configuration; without a name, the fleet's own.
+pub(super) async fn target(
+    deps: &TalkDeps,
+    namespace: &Namespace,
+    profile: Option<&str>,
+) -> Result<ModelTarget, Outcome> {
+    Find { deps, namespace }.model(profile).await.map(|(target, _, _)| target)
+}
+
 /// For sessions whose agent is not defined.
 fn nobody() -> PersonaBody {
     let body = json!({

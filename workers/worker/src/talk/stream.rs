@@ -15,7 +15,11 @@ const SAID_BYTES_MAX: usize = schemas::limits::TEXT_BYTES_MAX;
 const REMEMBERED: usize = 4_096;
 
 /// The message of a conversation that a reply becomes.
-type Place = (ConversationKey, MessageId);
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub(super) struct Place {
+    pub conversation: ConversationKey,
+    pub message_id: MessageId,
+}
 
 /// The numbers of the last attempts that this process has told of. One reply may be asked for several times, and
 /// listeners pass over an attempt whose number they know: so each has a higher one than those before, whatever
@@ -71,7 +75,7 @@ struct Said {
 }
 
 impl<'l> Streaming<'l> {
-    pub fn new(live: &'l dyn Live, place: Place, turn_id: TurnId, (numbers, epoch): (&'l Numbers, Epoch)) -> Self {
+    pub fn new(live: &'l dyn Live, place: Place, turn_id: TurnId, numbers: &'l Numbers, epoch: Epoch) -> Self {
         Self { live, place, turn_id, numbers, epoch, said: Mutex::default(), used: Mutex::default() }
     }
 
@@ -108,8 +112,8 @@ impl<'l> Streaming<'l> {
 impl DeltaSink for Streaming<'_> {
     fn delta(&self, attempt: u32, index: u64, delta: ChatDelta) {
         let attempt = self.note(attempt, &delta);
-        let (key, message_id) = (&self.place.0, self.place.1.clone());
-        self.live.tell(key, News::Delta { turn_id: self.turn_id.clone(), message_id, attempt, index, delta });
+        let (turn_id, message_id) = (self.turn_id.clone(), self.place.message_id.clone());
+        self.live.tell(&self.place.conversation, News::Delta { turn_id, message_id, attempt, index, delta });
     }
 
     fn retract(&self, attempt: u32) {
@@ -119,8 +123,8 @@ impl DeltaSink for Streaming<'_> {
         };
         // An attempt that has told nothing has nothing to take back.
         let Some(attempt) = told else { return };
-        let (key, message_id) = (&self.place.0, self.place.1.clone());
-        self.live.tell(key, News::Retract { turn_id: self.turn_id.clone(), message_id, attempt });
+        let (turn_id, message_id) = (self.turn_id.clone(), self.place.message_id.clone());
+        self.live.tell(&self.place.conversation, News::Retract { turn_id, message_id, attempt });
     }
 
     fn dropped(&self, record: ProviderCallRecord) {
@@ -137,11 +141,12 @@ mod tests {
 
     fn place(message: &str) -> Place {
         let conversation_id = ConversationId::parse("c1").unwrap();
-        (ConversationKey { namespace: Namespace::default_ns(), conversation_id }, MessageId::parse(message).unwrap())
+        let conversation = ConversationKey { namespace: Namespace::default_ns(), conversation_id };
+        Place { conversation, message_id: MessageId::parse(message).unwrap() }
     }
 
     fn streaming<'l>(live: &'l LocalLive, numbers: &'l Numbers, epoch: i64) -> Streaming<'l> {
-        Streaming::new(live, place("t1.m1"), TurnId::parse("t1").unwrap(), (numbers, Epoch(epoch)))
+        Streaming::new(live, place("t1.m1"), TurnId::parse("t1").unwrap(), numbers, Epoch(epoch))
     }
 
     fn text(text: &str) -> ChatDelta {

@@ -1,5 +1,6 @@
 //! Calls of a conversation against faithful fakes.
 
+mod ahead;
 mod cuts;
 mod models;
 mod summaries;

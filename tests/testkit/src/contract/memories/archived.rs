@@ -274,7 +274,7 @@ async fn what_lost_its_content_ends_no_walk(ports: &Ports) {
     let page = both.unembedded(&owner, None, None, 2).await.expect("a page");
     assert_eq!(page.iter().map(|row| row.id.as_str()).collect::<Vec<_>>(), ["there"]);
     assert!(both.unembedded(&owner, None, Some(&id("there")), 2).await.expect("a page").is_empty());
-    let (mut walk, embedder) = (Reembedding::default(), WordEmbedder::new("m"));
+    let (mut walk, embedder) = (Reembedding::new(true), WordEmbedder::new("m"));
     let mut done = Vec::new();
     let tail = ports.tail.as_ref();
     while let Some(batch) = walk.go_on(tail, &both, &embedder, EMBEDDING_BATCH_MAX).await.expect("embedded") {

@@ -291,6 +291,8 @@ impl Conversations for MemStore {
         let own = state.conversations.iter().filter(|((of, _), _)| of == namespace);
         let mut spent = Spent::default();
         own.flat_map(|(_, rec)| &rec.log).filter_map(|row| Spent::of(&row.record)).for_each(|one| spent.add(one));
+        let commits = state.commit_log.iter().filter(|commit| commit.key.namespace == *namespace);
+        commits.flat_map(|commit| Spent::of_steps(&commit.entry)).for_each(|one| spent.add(one));
         Ok(spent)
     }
 

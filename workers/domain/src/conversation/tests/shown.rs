@@ -124,6 +124,30 @@ fn results_that_come_late_belong_to_the_move_that_called() {
 }
 
 #[test]
+fn moves_are_read_page_by_page_and_fewer_of_them_where_their_results_are_too_much() {
+    let called = |number: u64| {
+        let id = format!("k{number}");
+        let calls = json!([{"id": id, "name": "fetch", "input": {}}]);
+        row(number, LogKind::Move, json!({"move": number, "tool_calls": calls, "in_background": [[id, "o"]]}))
+    };
+    let late = |offset: u64, number: u64| {
+        let (call, result) = (format!("k{number}"), "x".repeat(1_000));
+        let body =
+            json!({"move": number, "tool_call_id": call, "operation_id": "o", "success": true, "result": result});
+        row(offset, LogKind::AsyncResult, body)
+    };
+    let mut moves = moves::Moves::default();
+    moves.add([called(1), called(2), called(3)].iter());
+    moves.add([late(4, 1), late(5, 9)].iter());
+    assert_eq!((moves.shorten(2_000), moves.lack_results()), (None, true), "results of others are none of theirs");
+    moves.add([late(6, 2)].iter());
+    assert_eq!((moves.shorten(2_000), moves.lack_results()), (Some(2), false));
+    assert_eq!(moves.shorten(0), None, "one stays");
+    let views = moves.into_views();
+    assert_eq!((views.len(), views[0].tool_results.len()), (1, 1));
+}
+
+#[test]
 fn the_archive_keeps_messages_and_moves_with_their_results() {
     let mut kept = KeptRecords::default();
     let at = |offset| LogPlace { namespace: Namespace::default_ns(), conversation_id: conversation(), offset };

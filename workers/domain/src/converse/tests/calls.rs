@@ -7,7 +7,7 @@ use serde_json::json;
 
 use super::bench::Bench;
 use crate::chat::{ProviderCallRecord, Usage};
-use crate::converse::{Bound, Checks, Next, Over, Scope, Span};
+use crate::converse::{Bound, Checks, Measure, Next, Over, Scope, Span};
 use crate::effect::{Effect, Outcome, TalkWork};
 use crate::spending::Spent;
 use crate::tool::{Builtin, ResolvedTarget};
@@ -236,7 +236,7 @@ fn what_is_found_over_before_the_call_asks_and_the_call_is_made_after_the_yes() 
     talk.say("dig");
     talk.assemble();
     let mut reply = talk.blank();
-    reply.over = Some(over(Scope::Namespace, "cost", (2.0, 1.5)));
+    reply.over = Some(over(Scope::Namespace, Measure::Cost, (2.0, 1.5)));
     talk.answer("chat", reply.into());
     assert_eq!((talk.turn(0).phase, talk.turn(0).moves), (TurnPhase::WaitingApproval, 0));
     let ask = talk.operations.last().unwrap().operation_id.to_string();
@@ -252,12 +252,12 @@ fn time_and_the_namespace_are_checked_with_a_clock_and_what_is_stored() {
     let (checks, next) = (Checks { spans: vec![span], raised: 1, ..Checks::default() }, Next::default());
     assert_eq!(checks.over(14_999, next, None), None);
     let late = checks.over(15_000, next, None).expect("late");
-    assert_eq!((late.scope, late.what.as_str()), (Scope::Turn, "seconds"));
+    assert_eq!((late.scope, late.what), (Scope::Turn, Measure::Seconds));
     let budget = NamespaceBudget { max_cost: Some(1.5), ..NamespaceBudget::default() };
     let spent = |cost_nanos| Spent { tokens: 9, cost_nanos, calls: 1 };
     assert_eq!(checks.over(0, next, Some((&budget, &spent(2_999_999_999)))), None, "it was raised once");
     let over = checks.over(0, next, Some((&budget, &spent(3_000_000_000)))).expect("over");
-    assert_eq!((over.scope, over.what.as_str(), over.limit), (Scope::Namespace, "cost", 3.0));
+    assert_eq!((over.scope, over.what, over.limit), (Scope::Namespace, Measure::Cost, 3.0));
 }
 
 #[test]
@@ -275,7 +275,7 @@ fn time_counts_anew_from_the_yes() {
     };
     let begun = since(&talk);
     let mut reply = talk.blank();
-    reply.over = Some(over(Scope::Turn, "seconds", (6.0, 5.0)));
+    reply.over = Some(over(Scope::Turn, Measure::Seconds, (6.0, 5.0)));
     talk.answer("chat", reply.into());
     let ask = talk.operations.last().unwrap().operation_id.to_string();
     talk.result(&ask, json!({"approved": true}));
@@ -298,8 +298,8 @@ fn deeper_than_the_budget_a_person_is_asked() {
 }
 
 /// What a call was found to be over before it was made.
-fn over(scope: Scope, what: &str, (used, limit): (f64, f64)) -> Over {
-    Over { scope, what: what.to_owned(), used, next: 0.0, limit, more: limit, times: 1 }
+fn over(scope: Scope, what: Measure, (used, limit): (f64, f64)) -> Over {
+    Over { scope, what, used, next: 0.0, limit, more: limit, times: 1 }
 }
 
 #[test]
@@ -307,24 +307,24 @@ fn the_next_request_is_held_against_what_is_left() {
     let known = |what, used, max, raised| Bound { scope: Scope::Turn, what, used, max, raised };
     let over = |known: Bound, next| Checks { known: vec![known], ..Checks::default() }.over(0, next, None);
     let tokens = |tokens| Next { tokens, cost: 0.0 };
-    assert_eq!(over(known("tokens", 380.0, 500.0, 0), tokens(120)), None, "it just fits");
-    let found = over(known("tokens", 380.0, 500.0, 0), tokens(121)).expect("one token too many");
+    assert_eq!(over(known(Measure::Tokens, 380.0, 500.0, 0), tokens(120)), None, "it just fits");
+    let found = over(known(Measure::Tokens, 380.0, 500.0, 0), tokens(121)).expect("one token too many");
     assert_eq!((found.used, found.next, found.limit, found.more, found.times), (380.0, 121.0, 500.0, 500.0, 1));
     // One yes is enough, however large the request is.
-    let found = over(known("tokens", 380.0, 500.0, 1), tokens(1_830)).expect("too large by far");
+    let found = over(known(Measure::Tokens, 380.0, 500.0, 1), tokens(1_830)).expect("too large by far");
     assert_eq!((found.limit, found.more, found.times), (1_000.0, 1_500.0, 3));
-    assert_eq!(over(known("tokens", 380.0, 500.0, 1 + 3), tokens(1_830)), None);
+    assert_eq!(over(known(Measure::Tokens, 380.0, 500.0, 1 + 3), tokens(1_830)), None);
     let cost = Next { tokens: 9, cost: 0.25 };
-    assert_eq!(over(known("cost", 0.5, 0.75, 0), cost), None);
-    assert_eq!(over(known("cost", 0.5, 0.7, 0), cost).map(|over| over.what).as_deref(), Some("cost"));
-    assert_eq!(over(known("moves", 2.0, 3.0, 0), cost), None, "a request is not known to take more than one");
-    assert!(over(known("moves", 3.0, 3.0, 0), cost).is_some());
+    assert_eq!(over(known(Measure::Cost, 0.5, 0.75, 0), cost), None);
+    assert_eq!(over(known(Measure::Cost, 0.5, 0.7, 0), cost).map(|over| over.what), Some(Measure::Cost));
+    assert_eq!(over(known(Measure::Moves, 2.0, 3.0, 0), cost), None, "a request is not known to take more than one");
+    assert!(over(known(Measure::Moves, 3.0, 3.0, 0), cost).is_some());
 }
 
 #[test]
 fn no_yes_is_followed_by_the_same_question() {
     let over = |used, max, raised, cost| {
-        let known = vec![Bound { scope: Scope::Turn, what: "cost", used, max, raised }];
+        let known = vec![Bound { scope: Scope::Turn, what: Measure::Cost, used, max, raised }];
         Checks { known, ..Checks::default() }.over(0, Next { tokens: 9, cost }, None)
     };
     // By the sums alone it would be 8 times more, of which rounding takes too much.

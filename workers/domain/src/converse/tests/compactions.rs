@@ -8,7 +8,7 @@ use super::bench::Bench;
 use crate::chat::{ChatRequest, Message, Part, Role};
 use crate::compact::{self, Entry};
 use crate::context::estimate_request;
-use crate::converse::{Compacted, Context, Extent, Over, Scope, Summarised, Summary};
+use crate::converse::{Compacted, Context, Extent, Measure, Over, Scope, Summarised, Summary};
 use crate::effect::{Effect, Outcome, TalkWork};
 use crate::talk::participant_of;
 
@@ -214,7 +214,7 @@ fn over_a_budget_the_rest_is_shortened_without_the_model_and_the_log_says_why() 
     talk.say("go on");
     talk.assemble();
     assert!(talk.is_over_budget());
-    let what = "tokens".to_owned();
+    let what = Measure::Tokens;
     let over = Over { scope: Scope::Turn, what, used: 150.0, next: 0.0, limit: 100.0, more: 100.0, times: 1 };
     let piece = talk.piece(Ok("They wrote."));
     talk.answer("compact", Compacted { over: Some(over), ..piece }.into());

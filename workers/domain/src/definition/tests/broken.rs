@@ -209,6 +209,7 @@ fn actions() {
         ("llm", "generate", json!({}), "config.prompt", "is missing"),
         ("llm", "generate", json!({"prompt": "a", "prompt_spec_id": "b"}), "config.prompt", "leave one of them out"),
         ("llm", "embed", json!({}), "config.prompt", "the text to embed"),
+        ("llm", "embed", json!({"prompt": "a", "native": {}}), "config.native", "is not a known field"),
         ("llm", "embed", json!({"prompt": "a", "model_profile_id": "m"}), "config.model_profile_id", "not a known"),
         ("http", "request", json!({}), "config.url", "is missing"),
         ("http", "request", json!({"url": "ftp://x"}), "config.url", "must begin with https://"),
@@ -240,6 +241,98 @@ fn actions() {
         action["operation"] = json!(operation);
         action["config"] = config;
         refused(ActionDef, &action, field, words);
+    }
+}
+
+/// An action that asks a model, with these settings.
+fn generate(config: Value) -> Value {
+    let mut action = least(ActionDef);
+    action["kind"] = json!("llm");
+    action["operation"] = json!("generate");
+    action["config"] = config;
+    action
+}
+
+/// Settings with a request in the own shape of Anthropic, and one more field there.
+fn native(place: &str, name: &str, value: Value) -> Value {
+    let messages = json!([{"role": "user", "content": "{{input.text}}"}]);
+    let mut config = json!({"native": {"provider": "anthropic", "body": {"max_tokens": 9, "messages": messages}}});
+    match place {
+        "native" => config["native"][name] = value,
+        "body" => config["native"]["body"][name] = value,
+        _ => config[name] = value,
+    }
+    config
+}
+
+#[test]
+fn k_31_requests_in_a_providers_own_shape_pass() {
+    let password = json!([{"name": "t", "parameters": {"properties": {"password": {"type": "string"}}}}]);
+    for config in [
+        native("config", "output", json!("raw")),
+        native("config", "output", json!("text")),
+        native("config", "model_profile_id", json!("fast")),
+        native("native", "provider", json!("gemini")),
+        native("body", "model", json!("m-1")),
+        native("body", "model", json!("{{input.model}}")),
+        native("body", "stream", json!(false)),
+        native("body", "messages", json!("{{input.messages}}")),
+        native("body", "tools", password),
+    ] {
+        let action = generate(config);
+        let taken = check(ActionDef, &action).unwrap_or_else(|problems| panic!("{action}: {problems:?}"));
+        assert_eq!(taken.value["config"], action["config"], "it is kept as it is");
+    }
+}
+
+#[test]
+fn k_31_requests_in_a_providers_own_shape_are_refused_by_field() {
+    let key = concat!("sk", "-ant-0123456789abcdefghij");
+    let long = json!("x".repeat(65_537));
+    for (place, name, value, field, words) in [
+        ("config", "prompt", json!("x"), "config.prompt", "stands beside native"),
+        ("config", "prompt_spec_id", json!("p"), "config.prompt_spec_id", "stands beside native"),
+        ("config", "prompt_spec_version", json!(1), "config.prompt_spec_version", "stands beside native"),
+        ("config", "system_prompt", json!("x"), "config.system_prompt", "stands beside native"),
+        ("config", "output", json!("json"), "config.output", "is none of text, raw"),
+        ("config", "native", json!("x"), "config.native", "must be an object"),
+        ("native", "headers", json!({}), "config.native.headers", "is not a known field"),
+        ("native", "provider", Value::Null, "config.native.provider", "is missing"),
+        ("native", "provider", json!("openia"), "config.native.provider", "did you mean \"openai\"?"),
+        ("native", "body", Value::Null, "config.native.body", "is missing"),
+        ("native", "body", json!([]), "config.native.body", "must be an object"),
+        ("body", "stream", json!(true), "config.native.body.stream", "must be left out"),
+        ("body", "model", json!(7), "config.native.body.model", "must be a string"),
+        ("body", "model", json!(" "), "config.native.body.model", "must not be blank"),
+        ("body", "system", json!("{{#if a}}"), "config.native.body.system", "is not closed"),
+        ("body", "system", long, "config.native.body.system", "at most 65536"),
+        ("body", "system", json!([{"text": "{{"}]), "config.native.body.system[0].text", "is not closed"),
+        ("body", "api_key", json!("x"), "config.native.body.api_key", "keys never live in definitions"),
+        ("body", "system", json!(key), "config.native.body.system", "holds what looks like a key"),
+    ] {
+        refused(ActionDef, &generate(native(place, name, value)), field, words);
+    }
+    let elsewhere = json!({"native": {"provider": "gemini", "body": {"model": "../files"}}});
+    refused(ActionDef, &generate(elsewhere), "config.native.body.model", "is no name of a model");
+    let plain = json!({"prompt": "x", "output": "raw"});
+    refused(ActionDef, &generate(plain), "config.output", "is of native alone");
+}
+
+#[test]
+fn extra_headers_of_profiles() {
+    let sound = json!({"top_k": 5, "headers": {"anthropic-beta": "a,b", "openai-beta": "responses=v1"}});
+    assert!(check(ModelProfile, &with(ModelProfile, "execution_config", sound)).is_ok());
+    for (headers, field, words) in [
+        (json!("x"), "execution_config.headers", "must be an object"),
+        (json!({"x-mine": "1"}), "execution_config.headers.x-mine", "anthropic-beta, openai-beta"),
+        (json!({"Host": "h"}), "execution_config.headers.Host", "is no header that can be set"),
+        (json!({"content-type": 1}), "execution_config.headers.content-type", "is no header that can be set"),
+        (json!({"x-api-key": "1"}), "execution_config.headers.x-api-key", "keys never live in definitions"),
+        (json!({"Authorization": "x"}), "execution_config.headers.Authorization", "keys never live in definitions"),
+        (json!({"anthropic-beta": 1}), "execution_config.headers.anthropic-beta", "must be a string, not a number"),
+        (json!({"openai-beta": "a\r\nb"}), "execution_config.headers.openai-beta", "characters"),
+    ] {
+        set(ModelProfile, "execution_config", json!({ "headers": headers }), field, words);
     }
 }
 

@@ -152,7 +152,7 @@ async fn what_is_not_there_is_named() {
 
 /// Keeps what is put on it.
 #[derive(Default)]
-struct Kept(Mutex<Vec<ProviderCallRecord>>);
+pub(super) struct Kept(pub(super) Mutex<Vec<ProviderCallRecord>>);
 
 impl Bill for Kept {
     fn add(&self, record: ProviderCallRecord) {
@@ -161,7 +161,7 @@ impl Bill for Kept {
 }
 
 impl Kept {
-    fn ids(&self) -> Vec<String> {
+    pub(super) fn ids(&self) -> Vec<String> {
         self.0.lock().unwrap().iter().map(|record| record.id.clone()).collect()
     }
 }

@@ -1,5 +1,7 @@
 //! What is sent: one conversation in every shape, native bodies, and replies that go back.
 
+use std::collections::BTreeMap;
+
 use domain::chat::{
     ImageSource, Message, NativeRequest, Parameters, Part, Reasoning, Role, ToolCall, ToolChoice, ToolSpec,
 };
@@ -58,6 +60,7 @@ fn conversation() -> ChatRequest {
             stop_sequences: vec!["END".to_owned()],
             tool_choice: Some(ToolChoice::Tool("look".to_owned())),
             json: true,
+            headers: BTreeMap::from([("anthropic-beta".to_owned(), "beta-of-the-test".to_owned())]),
             extra: json!({"seed": 4, "model": "x"}).as_object().expect("an object").clone(),
         },
         model: None,
@@ -313,6 +316,35 @@ fn native_bodies_pass_as_they_are() {
         let refused = refused.expect_err("another provider's");
         assert_eq!((refused.class, refused.sent), (Class::Invalid, false));
         assert!(refused.message.contains("\"other\"") && refused.message.contains(vendor.as_str()), "{refused:?}");
+    }
+}
+
+#[test]
+fn every_provider_has_its_own_shape() {
+    let mut shapes = NativeRequest::PROVIDERS.map(Vendor::parse);
+    shapes.sort();
+    let mut vendors = Vendor::ALL.map(Some);
+    vendors.sort();
+    assert_eq!(shapes, vendors);
+}
+
+#[test]
+fn extra_headers_are_sent_beside_the_body_and_no_others() {
+    let native = |vendor: Vendor| NativeRequest { provider: vendor.as_str().to_owned(), body: json!({"a": 1}) };
+    for vendor in Vendor::ALL {
+        for native in [None, Some(native(vendor))] {
+            let asked = ChatRequest { native, ..conversation() };
+            let wire = request(&endpoint(vendor, "https://h"), &asked, false).expect("a request");
+            assert_eq!(wire.headers.last(), Some(&("anthropic-beta", "beta-of-the-test".to_owned())));
+            assert!(!wire.body.to_string().contains("beta"), "{}", wire.body);
+        }
+    }
+    for (name, value) in [("authorization", "x"), ("host", "x"), ("content-type", "x"), ("openai-beta", "a\r\nb")] {
+        let mut asked = conversation();
+        asked.parameters.headers = BTreeMap::from([(name.to_owned(), value.to_owned())]);
+        let refused = request(&endpoint(Vendor::Openai, "https://h"), &asked, false).expect_err(name);
+        assert_eq!((refused.class, refused.sent), (Class::Invalid, false), "{name}");
+        assert!(refused.message.contains(name), "{refused:?}");
     }
 }
 

@@ -24,6 +24,8 @@ pub(super) struct Speech<'b> {
     words: Vec<Word<'b>>,
     turns: BTreeMap<(&'b Namespace, &'b TurnId), (i64, &'b Turn)>,
     operations: BTreeMap<(&'b Namespace, &'b OperationId), (i64, Operation)>,
+    /// Calls of models by steps without turns.
+    paid: Vec<(i64, &'b Commit, Spent)>,
 }
 
 struct Word<'b> {
@@ -47,6 +49,7 @@ impl<'b> Speech<'b> {
     }
 
     fn takes(&mut self, place: i64, commit: &'b Commit, now_ms: Option<i64>) -> bool {
+        self.paid.extend(Spent::of_steps(&commit.entry).map(|spent| (place, commit, spent)));
         if commit.talk.is_empty() {
             return true;
         }
@@ -81,8 +84,17 @@ impl<'b> Speech<'b> {
             .into_iter()
             .map(|((namespace, _), (place, operation))| (place, (namespace, operation)))
             .unzip();
-        operations(query.bind(places), &rows)
+        paid(operations(query.bind(places), &rows), &self.paid)
     }
+}
+
+fn paid(query: Statement, all: &[(i64, &Commit, Spent)]) -> Statement {
+    query
+        .bind(all.iter().map(|(place, ..)| *place).collect::<Vec<_>>())
+        .bind(all.iter().map(|(_, commit, _)| commit.key.namespace.as_str()).collect::<Vec<_>>())
+        .bind(all.iter().map(|(_, commit, _)| i32::from(commit.shard.0)).collect::<Vec<_>>())
+        .bind(all.iter().map(|(.., spent)| spent.tokens as i64).collect::<Vec<_>>())
+        .bind(all.iter().map(|(.., spent)| spent.cost_nanos as i64).collect::<Vec<_>>())
 }
 
 fn words(query: Statement, all: &[Word<'_>]) -> Statement {

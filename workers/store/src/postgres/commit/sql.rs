@@ -102,7 +102,7 @@ pub(super) const COMMIT: &str = concat!("WITH ", commit_parts!(""), " ", commit_
 /// locked. Whether it is new is looked up as of the beginning of the statement: who else wrote the same record meanwhile
 /// makes this one fail on its key, and the next try sees it. Then as [`super::super::talk::SAY`] says: the ends of the
 /// logs, what was spent (bound: $45), turns ($48 to $55); and operations ($56 to $73) after the conversations, because
-/// that is the order of locks.
+/// that is the order of locks. Calls of models by steps without turns ($74 to $78) are spent with the others.
 pub(super) const SPEAK: &str = concat!(
     "WITH words AS MATERIALIZED (
         SELECT * FROM unnest($32::int8[], $33::text[], $34::text[], $35::text[], $36::text[], $37::text[], $38::text[],
@@ -147,7 +147,12 @@ pub(super) const SPEAK: &str = concat!(
     ), spent AS (
         INSERT INTO spending (namespace, shard, tokens, cost_nanos, calls)
         SELECT namespace, of_shard, least(sum(tokens), $45::int8)::int8, least(sum(cost_nanos), $45::int8)::int8, count(*)
-        FROM fresh WHERE tokens IS NOT NULL GROUP BY namespace, of_shard ",
+        FROM (SELECT namespace, of_shard, tokens, cost_nanos FROM fresh WHERE tokens IS NOT NULL
+            UNION ALL SELECT p.namespace, p.of_shard, p.tokens, p.cost_nanos
+            FROM unnest($74::int8[], $75::text[], $76::int4[], $77::int8[], $78::int8[])
+                AS p (place, namespace, of_shard, tokens, cost_nanos)
+            WHERE (p.place IN (SELECT place FROM done)) IS TRUE) AS u
+        GROUP BY namespace, of_shard ",
     add_spent!("$45"),
     "), turned AS (
         INSERT INTO turns (namespace, turn_id, conversation_id, session_id, status, created_at_ms, body)

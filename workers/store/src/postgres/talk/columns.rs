@@ -1,17 +1,14 @@
 //! What is added to conversations, as one array for each column, in the order of the statement's
 //! parameters.
 
-use std::collections::BTreeMap;
-
-use domain::spending::Spent;
 use schemas::conversation::{Conversation, Operation, Participant, Turn};
-use schemas::id::{Namespace, Shard};
+use schemas::id::Namespace;
 use schemas::json::Json;
 use schemas::limits::{OPERATION_WAIT_MS_MAX, SPENT_OF_SHARD_MAX};
 
 use super::super::pool::Statement;
 use super::super::rows::clean;
-use crate::talking::{Additions, Joined, Place, Placed};
+use crate::talking::{Additions, Joined, Place, Placed, Sums};
 
 fn list<'r, R: 'r, T>(rows: impl IntoIterator<Item = &'r R>, column: impl Fn(&'r R) -> T) -> Vec<T> {
     rows.into_iter().map(column).collect()
@@ -83,7 +80,7 @@ fn ends(query: Statement, additions: &Additions<'_>) -> Statement {
     places(query, ends.keys().copied()).bind(ends.values().map(|end| whole(*end)).collect::<Vec<_>>())
 }
 
-fn spent(query: Statement, sums: &BTreeMap<(&Namespace, Shard), Spent>) -> Statement {
+fn spent(query: Statement, sums: &Sums<'_>) -> Statement {
     query
         .bind(list(sums.keys(), |(namespace, _)| namespace.as_str().to_owned()))
         .bind(list(sums.keys(), |(_, shard)| i32::from(shard.0)))

@@ -1,7 +1,7 @@
 //! Calls that are cut short.
 
 use domain::chat::{Message, Role};
-use domain::converse::{Bound, Context, Placed, Scope};
+use domain::converse::{Bound, Context, Measure, Placed, Scope};
 use schemas::definition::CompactionSettings;
 use testkit::fake::ScriptedEffects;
 use testkit::fake::effects::Scripted;
@@ -29,7 +29,7 @@ pub(super) fn first_piece<'a>(session: &'a SessionId, checks: &'a Checks) -> com
 /// Each piece is a call of its own, whose budgets may have been used up since the reply that it is for.
 #[tokio::test(start_paused = true)]
 async fn a_piece_over_a_budget_is_made_without_a_model() {
-    let used_up = Bound { scope: Scope::Turn, what: "tokens", used: 100.0, max: 100.0, raised: 0 };
+    let used_up = Bound { scope: Scope::Turn, what: Measure::Tokens, used: 100.0, max: 100.0, raised: 0 };
     let turn = Checks { known: vec![used_up], ..Checks::default() };
     let budget = NamespaceBudget { max_moves: Some(0), ..NamespaceBudget::default() };
     let namespaces = BTreeMap::from([(Namespace::default_ns(), budget)]);

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use domain::chat::{
     ChatFailure, ChatOutcome, ChatReply, ErrorCategory, Finish, Parameters, ProviderCallRecord, RequestOutcome, Usage,
 };
-use domain::converse::{Bound, Compacted, Scope};
+use domain::converse::{Bound, Compacted, Measure, Scope};
 use domain::ports::DeltaSink;
 
 use super::cuts::{first_piece, long};
@@ -175,7 +175,7 @@ async fn a_model_that_only_thought_has_more_room_once() {
 #[tokio::test(start_paused = true)]
 async fn a_model_is_not_asked_again_for_what_its_first_answer_has_used_up() {
     let within = |max: f64| {
-        let known = vec![Bound { scope: Scope::Turn, what: "cost", used: 0.0, max, raised: 0 }];
+        let known = vec![Bound { scope: Scope::Turn, what: Measure::Cost, used: 0.0, max, raised: 0 }];
         Checks { known, ..Checks::default() }
     };
     let thought = || says("", Finish::Length);

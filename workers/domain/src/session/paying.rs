@@ -1,0 +1,74 @@
+//! What the steps of a session ask of models: each call is an event, and is paid for whatever becomes of the step.
+
+use schemas::event::EventKind;
+use schemas::json::Json;
+use schemas::limits::{PROVIDER_CALL_BYTES_MAX, SPENT_OF_SHARD_MAX};
+use schemas::session::{Cause, Held, ModelUse, SessionStatus};
+use serde_json::json;
+
+use super::{Session, StepStart};
+use crate::converse::{self, Over, Scope};
+use crate::effect::{Effect, Outcome};
+use crate::spending::Spent;
+
+/// Who pauses a session that a budget stops.
+const BUDGETS: &str = "budgets";
+
+impl Session {
+    /// Tells a request for a model what was used by this session, `before` it in its step too.
+    pub fn bill(&self, effect: &mut Effect, before: &[Outcome], now_ms: i64) {
+        let Effect::Model(request) = effect else { return };
+        request.used = self.head.models.as_deref().cloned().unwrap_or_default();
+        before.iter().filter_map(spent).for_each(|spent| count(&mut request.used, spent));
+        request.since_ms = request.used.since_ms.or(self.head.started_at_ms).unwrap_or(now_ms);
+    }
+
+    /// Records the calls of a step that ends, in one way or another: with the commit of what the step came to.
+    pub fn note_calls(&mut self, outcomes: &[Outcome], now_ms: i64) {
+        let records = outcomes.iter().filter_map(Outcome::asked).filter_map(|asked| asked.record.as_ref());
+        for record in records {
+            count(self.head.models.get_or_insert_default(), Spent::of_call(record));
+            let data = json!(record.within(PROVIDER_CALL_BYTES_MAX));
+            let offset = self.next_offset();
+            self.unsaved.event(offset, now_ms, EventKind::ProviderCall, Json::of(&data));
+        }
+    }
+
+    /// A budget does not allow the call that a step needs: the step did not happen, and the session is paused until
+    /// a person resumes it, which allows more (SPEC: a breach pauses and asks).
+    pub fn hold(&mut self, start: StepStart, over: &Over, now_ms: i64) {
+        self.abandon_step(start);
+        if self.head.status != SessionStatus::Running {
+            return;
+        }
+        let reason = converse::held(over);
+        let detail = json!({"by": BUDGETS, "reason": reason, "over": over});
+        self.set_status(now_ms, SessionStatus::Paused, detail);
+        self.head.cause = Cause::Paused { by: BUDGETS.to_owned(), reason: Some(reason) };
+        self.head.wake_at_ms = None;
+        let held = Held { of_namespace: over.scope == Scope::Namespace, times: over.times };
+        self.head.models.get_or_insert_default().held = Some(held);
+    }
+
+    /// A resume of a session that a budget stopped is a yes.
+    pub(super) fn allow_more(&mut self, now_ms: i64) {
+        let Some(models) = &mut self.head.models else { return };
+        let Some(Held { of_namespace, times }) = models.held.take() else { return };
+        if of_namespace {
+            models.raised_namespace = models.raised_namespace.saturating_add(times);
+        } else {
+            models.raised_session = models.raised_session.saturating_add(times);
+            models.since_ms = Some(now_ms);
+        }
+    }
+}
+
+fn spent(outcome: &Outcome) -> Option<Spent> {
+    outcome.asked()?.record.as_ref().map(Spent::of_call)
+}
+
+fn count(used: &mut ModelUse, spent: Spent) {
+    used.calls = used.calls.saturating_add(spent.calls);
+    used.tokens = used.tokens.saturating_add(spent.tokens).min(SPENT_OF_SHARD_MAX);
+    used.cost_nanos = used.cost_nanos.saturating_add(spent.cost_nanos).min(SPENT_OF_SHARD_MAX);
+}

@@ -1,0 +1,97 @@
+//! What steps ask of models, and budgets that do not allow it.
+
+use schemas::event::EventKind;
+
+use super::*;
+use crate::chat::{CallContext, ProviderCallRecord, Usage};
+use crate::converse::{Measure, Over, Scope};
+use crate::effect::{Asked, Effect, ModelRequest, Outcome};
+
+fn asked(tokens: u64) -> Outcome {
+    let mut record = ProviderCallRecord::open("c", &CallContext::default(), "p", "m", false, 0);
+    record.usage = Some(Usage { input_tokens: tokens, total_tokens: tokens, ..Usage::default() });
+    record.cost = Some(0.5);
+    Asked { answer: Ok(json!({})), record: Some(record), over: None }.into()
+}
+
+fn request() -> Effect {
+    Effect::Model(ModelRequest {
+        agent: AgentId::parse("a").unwrap(),
+        conversation: None,
+        profile: None,
+        system: String::new(),
+        prompt: String::new(),
+        max_tokens: 1,
+        json: false,
+        used: Default::default(),
+        since_ms: 0,
+    })
+}
+
+/// What a request of a step is told, after these outcomes.
+fn billed(bench: &Bench, before: &[Outcome]) -> (u64, u64, u64, i64) {
+    let mut effect = request();
+    bench.session.bill(&mut effect, before, bench.now);
+    let Effect::Model(request) = effect else { panic!("{effect:?}") };
+    (request.used.calls, request.used.tokens, request.used.cost_nanos, request.since_ms)
+}
+
+fn over(scope: Scope, what: Measure) -> Over {
+    Over { scope, what, used: 9.0, next: 0.0, limit: 5.0, more: 10.0, times: 2 }
+}
+
+#[test]
+fn calls_are_events_of_the_commit_and_counted_with_those_of_the_step_that_runs() {
+    let mut bench = Bench::new(|_| ());
+    bench.turn();
+    assert_eq!(billed(&bench, &[]), (0, 0, 0, 1_000), "since it started");
+    assert_eq!(billed(&bench, &[asked(7), Outcome::Ok(json!({}))]), (1, 7, 500_000_000, 1_000));
+    bench.session.note_calls(&[asked(7), asked(8), Outcome::Ok(json!({}))], bench.now);
+    assert_eq!(billed(&bench, &[asked(1)]), (3, 16, 1_500_000_000, 1_000));
+    let commit = bench.commit().clone();
+    let calls: Vec<_> = commit.entry.events.iter().filter(|event| event.kind == EventKind::ProviderCall).collect();
+    assert_eq!(calls.len(), 2);
+    assert!(calls[0].offset < calls[1].offset && calls[1].offset < commit.entry.head.next_offset);
+    assert_eq!(commit.entry.head.models.as_ref().map(|used| used.calls), Some(2));
+    let spent: Vec<u64> = crate::spending::Spent::of_steps(&commit.entry).map(|spent| spent.tokens).collect();
+    assert_eq!(spent, [7, 8]);
+}
+
+#[test]
+fn a_budget_pauses_the_session_before_its_step_and_a_resume_is_a_yes() {
+    for (scope, raised) in [(Scope::Session, (2, 0)), (Scope::Namespace, (0, 2))] {
+        let mut bench = Bench::new(|_| ());
+        bench.turn();
+        assert_eq!(bench.boundary(), Next::Step);
+        let start = bench.session.begin_step(bench.now);
+        bench.session.hold(start, &over(scope, Measure::Moves), bench.now);
+        assert_eq!((bench.status(), bench.session.head().steps), (SessionStatus::Paused, 1));
+        assert!(matches!(&bench.session.head().cause, Cause::Paused { by, reason: Some(_) } if by == "budgets"));
+        assert_eq!(bench.boundary(), Next::Wait { until_ms: None });
+        bench.now = 9_000;
+        bench.post(ActionType::Resume, json!({}));
+        assert_eq!(bench.boundary(), Next::Step);
+        let models = bench.session.head().models.clone().expect("its use");
+        assert_eq!((models.raised_session, models.raised_namespace, models.held), (raised.0, raised.1, None));
+        let counts_anew = scope == Scope::Session;
+        assert_eq!(billed(&bench, &[]).3, if counts_anew { 9_000 } else { 1_000 });
+        // Another pause is nobody's budget.
+        bench.post(ActionType::Pause, json!({}));
+        bench.boundary();
+        bench.post(ActionType::Resume, json!({}));
+        assert_eq!(bench.boundary(), Next::Step);
+        assert_eq!(bench.session.head().models, Some(models), "nothing more is allowed");
+    }
+}
+
+#[test]
+fn a_session_that_is_being_stopped_is_not_paused() {
+    let mut bench = Bench::new(|_| ());
+    bench.turn();
+    let start = bench.session.begin_step(bench.now);
+    bench.post(ActionType::Destroy, json!({}));
+    bench.session.begin_stopping(bench.now);
+    bench.session.hold(start, &over(Scope::Session, Measure::Cost), bench.now);
+    bench.boundary();
+    assert_eq!(bench.status(), SessionStatus::Stopped);
+}

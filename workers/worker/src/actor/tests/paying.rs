@@ -1,0 +1,164 @@
+//! What steps without turns ask of models: recorded and counted as replies of turns are, and held against budgets.
+
+use std::collections::BTreeMap;
+
+use domain::action::MODE_NOW;
+use domain::chat::{ChatCall, Part};
+use domain::ports::Conversations;
+use domain::spending::Spent;
+use schemas::action::{ActionType, NewAction};
+use schemas::definition::{Budgets, NamespaceBudget};
+use schemas::event::EventKind;
+use schemas::json::Json;
+use schemas::session::{Cause, Head};
+use testkit::contract::build::action;
+use testkit::fake::{LocalLive, ScriptedModels, WordEmbedder};
+use tokio::time::sleep;
+
+use super::*;
+use crate::talk::{TalkDeps, Talking};
+
+const LOOK: Duration = Duration::from_millis(10);
+const LOOKS_MAX: usize = 10_000;
+
+struct World {
+    store: MemStore,
+    models: ScriptedModels,
+    _runner: Runner,
+}
+
+impl World {
+    /// A worker that finds one session `s` of a loop. Its models take so long, and are done with the job when they are
+    /// told to `halt`.
+    async fn start(budget: NamespaceBudget, delay: Duration) -> Self {
+        let clock = SimClock::new();
+        let store = MemStore::new(1, Arc::new(clock.clone()));
+        accept(&store, "s", json!({"moniker": "run_step", "task": "go on", "config": {"model_profile": "m"}})).await;
+        let says = |call: &ChatCall| {
+            let done = format!("{:?}", call.request.messages).contains("halt");
+            vec![Part::text(json!({"next_step": "next", "state": {}, "text": "on", "done": done}).to_string())]
+        };
+        let models = ScriptedModels::new(Arc::new(says), delay, clock.clone());
+        let all = Arc::new(store.clone());
+        let talk = TalkDeps {
+            conversations: all.clone(),
+            sessions: all.clone(),
+            definitions: all.clone(),
+            models: Arc::new(models.clone()),
+            memories: all,
+            embedder: Arc::new(WordEmbedder::new("words")),
+            live: Arc::new(LocalLive::default()),
+            clock: Arc::new(clock.clone()),
+            ends: Arc::default(),
+            budgets: BTreeMap::from([(Namespace::default_ns(), budget)]),
+        };
+        let others = Library { store: store.clone(), text: String::new(), counted: Mutex::default() };
+        let effects = Arc::new(Talking::new(talk, Arc::new(others)));
+        let runner = start("w1", &store, effects, &clock);
+        Self { store, models, _runner: runner }
+    }
+
+    async fn post(&self, kind: ActionType, id: &str, payload: Value) {
+        let new = NewAction { payload: Json::of(&payload), ..action(kind, id, Some("s"), None) };
+        let verdicts = self.store.accept(vec![new]).await.expect("the ledger takes it");
+        assert!(matches!(verdicts[..], [Verdict::Accepted(_)]), "{verdicts:?}");
+    }
+
+    async fn until(&self, is_so: impl Fn(&Head) -> bool) -> Head {
+        for _ in 0..LOOKS_MAX {
+            let head = self.store.session(&key("s")).await.expect("a read").expect("a session").head;
+            if is_so(&head) {
+                return head;
+            }
+            sleep(LOOK).await;
+        }
+        panic!("it never comes to that");
+    }
+
+    /// Why the session is paused.
+    async fn held(&self) -> (Head, String) {
+        let head = self.until(|head| head.status == SessionStatus::Paused).await;
+        let Cause::Paused { by, reason: Some(reason) } = &head.cause else { panic!("{head:?}") };
+        assert_eq!(by, "budgets");
+        let reason = reason.clone();
+        (head, reason)
+    }
+
+    async fn spent(&self) -> Spent {
+        self.store.spent(&Namespace::default_ns()).await.expect("a sum")
+    }
+
+    /// The records of calls among the events, each with its tokens in and out.
+    fn calls(&self) -> Vec<(u64, u64)> {
+        let commits = self.store.commit_log();
+        let events = commits.iter().flat_map(|commit| &commit.entry.events);
+        let calls = events.filter(|event| event.kind == EventKind::ProviderCall).map(|event| event.data.to_value());
+        let number = |call: &Value, key: &str| call["usage"][key].as_u64().unwrap_or(0);
+        calls.map(|call| (number(&call, "input_tokens"), number(&call, "output_tokens"))).collect()
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_budget_of_the_namespace_pauses_a_loop_and_a_resume_allows_it_once_more() {
+    let budget = NamespaceBudget { max_moves: Some(2), ..NamespaceBudget::default() };
+    let world = World::start(budget, LOOK).await;
+    let (head, reason) = world.held().await;
+    assert_eq!((head.steps, world.models.asked().len()), (2, 2), "nobody is asked for more");
+    assert!(reason.starts_with("The namespace has used 2 of 2 moves"), "{reason}");
+    assert!(reason.ends_with("once it is resumed, it may use 2 moves besides"), "{reason}");
+    assert_eq!(world.calls(), [(10, 5), (10, 5)]);
+    assert_eq!(world.spent().await, Spent { tokens: 30, cost_nanos: 0, calls: 2 });
+    let asked = world.models.asked().remove(0);
+    assert_eq!((asked.context.agent.as_str(), asked.context.conversation_id.as_str()), ("s", "s"));
+    world.post(ActionType::Resume, "r1", json!({})).await;
+    let head = world.until(|head| head.steps == 4 && head.status == SessionStatus::Paused).await;
+    assert_eq!(head.models.as_ref().map(|models| (models.calls, models.raised_namespace)), Some((4, 1)));
+    // A yes of a person who wants something else than more of it.
+    world.post(ActionType::Resume, "r2", json!({})).await;
+    world.post(ActionType::Interrupt, "g1", json!({"guidance": "halt"})).await;
+    world.until(|head| head.status == SessionStatus::Completed).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_each_session_may_use_bounds_a_loop_by_what_it_has_used_itself() {
+    let each = Budgets { max_tokens_per_session: Some(20), ..Budgets::default() };
+    let world = World::start(NamespaceBudget { each, ..NamespaceBudget::default() }, LOOK).await;
+    let (head, reason) = world.held().await;
+    assert!(reason.starts_with("This session has used 0 of 20 tokens, and the next request alone"), "{reason}");
+    assert!(head.steps == 0 && world.models.asked().is_empty(), "it does not even fit once");
+    world.post(ActionType::Resume, "r1", json!({})).await;
+    let head = world.until(|head| head.steps > 0 && head.status == SessionStatus::Paused).await;
+    let models = head.models.expect("a use");
+    assert!(models.raised_session > 0 && models.raised_namespace == 0, "{models:?}");
+    assert_eq!((models.calls, models.tokens), (head.steps, 15 * head.steps));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_that_urgent_guidance_ends_is_paid_for() {
+    let world = World::start(NamespaceBudget::default(), Duration::from_secs(60)).await;
+    for _ in 0..LOOKS_MAX {
+        if !world.models.asked().is_empty() {
+            break;
+        }
+        sleep(LOOK).await;
+    }
+    world.post(ActionType::Interrupt, "g1", json!({"guidance": "halt", "mode": MODE_NOW})).await;
+    let head = world.until(|head| head.status == SessionStatus::Completed).await;
+    assert_eq!((head.steps, world.models.asked().len()), (1, 2), "the step began anew");
+    assert_eq!(world.calls(), [(10, 0), (10, 5)]);
+    assert_eq!(world.spent().await, Spent { tokens: 25, cost_nanos: 0, calls: 2 });
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_that_the_end_of_a_session_cuts_off_is_paid_for() {
+    let world = World::start(NamespaceBudget::default(), Duration::from_secs(600)).await;
+    for _ in 0..LOOKS_MAX {
+        if !world.models.asked().is_empty() {
+            break;
+        }
+        sleep(LOOK).await;
+    }
+    world.post(ActionType::Destroy, "d1", json!({})).await;
+    let head = world.until(|head| head.status == SessionStatus::Stopped).await;
+    assert_eq!((head.steps, world.calls()), (0, vec![(10, 0)]));
+}

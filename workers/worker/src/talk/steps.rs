@@ -1,0 +1,45 @@
+//! One answer of a model for a step of a session without turns (SPEC Q-MON-12): by the same adapters as replies of
+//! turns, under the same budgets, and with the same records.
+
+use domain::context::estimate_request;
+use domain::effect::{Asked, EffectCall, EffectFailure, ModelRequest, Outcome};
+use domain::moniker::model::asking;
+use domain::spending::Spent;
+use schemas::definition::Budgets;
+use schemas::problem::Code;
+use tokio::sync::Notify;
+
+use super::budgets::Allowance;
+use super::unheard::Unheard;
+use super::{TalkDeps, persona};
+
+pub(super) async fn ask(deps: &TalkDeps, call: &EffectCall, request: &ModelRequest, cut: &Notify) -> Outcome {
+    asked(deps, call, request, cut).await.map_or_else(|outcome| outcome, Outcome::from)
+}
+
+async fn asked(deps: &TalkDeps, call: &EffectCall, request: &ModelRequest, cut: &Notify) -> Result<Asked, Outcome> {
+    let namespace = &call.session.namespace;
+    let unbound = Budgets::default();
+    let checks = asking::checks(request, deps.budgets.get(namespace).map_or(&unbound, |budget| &budget.each));
+    let (target, allowance) = tokio::try_join!(
+        persona::target(deps, namespace, request.profile.as_deref()),
+        Allowance::read(deps, namespace, &checks),
+    )?;
+    let chat = asking::call_of(call, request, target);
+    let over = allowance.over(Spent::default(), Some((&chat.target, estimate_request(&chat.request))));
+    if over.is_some() {
+        let answer = Err(unasked("a budget does not allow the call"));
+        return Ok(Asked { answer, record: None, over });
+    }
+    let unheard = Unheard::default();
+    Ok(tokio::select! {
+        biased;
+        // Looked at first: a call that was cut before it began asks nobody. Later, it is dropped by now.
+        () = cut.notified() => Asked { answer: Err(unasked("the call was cut short")), record: unheard.used(), over: None },
+        outcome = deps.models.chat(&chat, Some(&unheard)) => asking::answered(outcome),
+    })
+}
+
+fn unasked(message: &str) -> EffectFailure {
+    EffectFailure { code: Code::ProviderFailed, message: message.to_owned(), retriable: true, may_have_happened: false }
+}
