@@ -12,9 +12,12 @@ use schemas::conversation::{Operation, OperationKind, OperationState};
 use crate::answer::{Answer, Refused};
 use crate::gateway::Gateway;
 
+/// How the names of workers of others begin among those who hold operations.
+const CLAIMANT: &str = "external:";
+
 /// What a worker of others is called among those who hold operations.
 pub fn claimant(worker: &str) -> String {
-    format!("external:{worker}")
+    format!("{CLAIMANT}{worker}")
 }
 
 /// The answer to a checked action that tells such a failure; `None`: it is for the ledger. What is tried again has no
@@ -28,8 +31,15 @@ pub async fn put_back(gateway: &Gateway, new: &NewAction) -> Answer<Option<Accep
         let (action_id, session_id) = (new.action_id.clone(), operation.session_id.clone());
         Ok(Some(AcceptedBody { action_id, session_id, accepted }))
     };
-    if !is_of_the_last_start(operation, failed.attempt, &claimant(&new.actor))? {
+    if failed.attempt.is_some_and(|attempt| attempt < operation.attempt) {
         // Told once more, and tried again since, or soon.
+        return answer(false);
+    }
+    // Any other failure is the end, of whichever start it is.
+    if !attempt::is_passing(&failed.error) {
+        return Ok(None);
+    }
+    if failed.attempt.is_none() && !is_of_the_last_start(operation, &claimant(&new.actor))? {
         return answer(false);
     }
     let next = attempt::reported(operation, failed.error, gateway.clock.now_ms());
@@ -45,27 +55,23 @@ pub async fn put_back(gateway: &Gateway, new: &NewAction) -> Answer<Option<Accep
     answer(matches!(ending, Ending::Scheduled))
 }
 
-/// Whether a failure is of the newest start of its operation, and not of one that has failed before: of the `attempt`
-/// that is told, or else of the one that `reporter` holds.
+/// Whether a failure that does not say its attempt is of the newest start of its operation, and not of one that has
+/// failed before: of the one that `reporter` holds.
 ///
 /// # Errors
-/// It is not told, and can be of either.
-fn is_of_the_last_start(operation: &Operation, attempt: Option<u32>, reporter: &str) -> Answer<bool> {
-    if attempt.is_some_and(|attempt| attempt < operation.attempt) {
-        return Ok(false);
-    }
+/// It can be of either.
+fn is_of_the_last_start(operation: &Operation, reporter: &str) -> Answer<bool> {
     // Starts that were lost have told nothing. One that runs has not either.
     let is_running = operation.state == OperationState::Running;
-    let has_failed = operation.attempt.saturating_sub(operation.lost) > u32::from(is_running);
-    match (&operation.claimed_by, attempt) {
-        _ if !has_failed => Ok(true),
-        // Nobody has it: it waits for its next start.
-        _ if !is_running => Ok(false),
-        (_, Some(_)) => Ok(true),
-        // Whoever had it has given it up, and tells no end of it.
-        (None, None) => Ok(false),
-        (Some(holder), None) if holder == reporter => Ok(true),
-        (Some(_), None) => {
+    if operation.attempt.saturating_sub(operation.lost) <= u32::from(is_running) {
+        return Ok(true);
+    }
+    match operation.claimed_by.as_deref().filter(|_| is_running) {
+        // Nobody has it: it waits for its next start, or whoever had it has given it up, and tells no end of it.
+        None => Ok(false),
+        // What was sent to a broker is held by who sent it: whoever took it there has no name here.
+        Some(holder) if holder == reporter || !holder.starts_with(CLAIMANT) => Ok(true),
+        Some(_) => {
             let what = "is missing; send the attempt of the task, as it was claimed: one that has failed before is run \
                         again, and it cannot be told of which of them this is";
             Err(Refused::field("payload.attempt", what))

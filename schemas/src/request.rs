@@ -104,7 +104,8 @@ pub struct ToolResultPayload {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<Value>,
     /// Attempt of the task, from 1, as at its claim. With it, a failure that is told once more ends no later attempt.
-    /// Without it, one is refused if the task has failed before and is somebody else's now.
+    /// Workers that report a retriable failure say it. Without it, one is refused if the task has failed before and is
+    /// somebody else's now.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub attempt: Option<u32>,
 }

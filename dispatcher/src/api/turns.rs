@@ -30,6 +30,10 @@ use crate::submit::{self, AcceptedAnswer};
 const OF_TURN: &[LogKind] =
     &[LogKind::Message, LogKind::Move, LogKind::ToolResult, LogKind::AsyncResult, LogKind::ProviderCall];
 
+/// How many pages of records are read on for the results of one page of moves. A result may never come, as of a call
+/// whose session has ended, and each page would be looked through to the end of its turn.
+const LOOKS_MAX: usize = 4;
+
 pub fn routes() -> Vec<Route> {
     vec![
         Route::get("/api/turns/{id}", get(one))
@@ -156,7 +160,10 @@ async fn list_moves(
 /// Reads on up to the next move: the last one of a page has more results than fit into a page of records. The offset
 /// before that move; `None`: there is no other.
 async fn rest_of_move(gateway: &Gateway, mut query: LogQuery, page: &mut Moves) -> Answer<Option<u64>> {
-    loop {
+    for _ in 0..LOOKS_MAX {
+        if page.is_last_cut() {
+            break;
+        }
         let rows = gateway.conversations.log(&query).await?;
         let end = rows.iter().position(|row| row.record.kind == LogKind::Move).unwrap_or(rows.len());
         page.add(rows[..end].iter());
@@ -166,13 +173,16 @@ async fn rest_of_move(gateway: &Gateway, mut query: LogQuery, page: &mut Moves) 
         let Some(last) = rows.last() else { return Ok(None) };
         query.after = last.offset;
     }
+    // What else it has is not shown.
+    let other = LogQuery { kinds: vec![LogKind::Move], limit: 1, ..query };
+    Ok(gateway.conversations.log(&other).await?.first().map(|row| row.offset.saturating_sub(1)))
 }
 
 /// Adds the results of work in the background, which come behind later moves; those of others find no move here. A
 /// page that gets too large by them has fewer moves. The offset that the next page comes after.
 async fn late_results(gateway: &Gateway, mut query: LogQuery, page: &mut Moves) -> Answer<u64> {
     let mut next = query.after;
-    loop {
+    for _ in 0..LOOKS_MAX {
         let rows = gateway.conversations.log(&query).await?;
         page.add(rows.iter());
         if let Some(left_out) = page.shorten(PAGE_BYTES_MAX) {
@@ -180,9 +190,10 @@ async fn late_results(gateway: &Gateway, mut query: LogQuery, page: &mut Moves) 
         }
         match rows.last() {
             Some(last) if page.lack_results() => query.after = last.offset,
-            _ => return Ok(next),
+            _ => break,
         }
     }
+    Ok(next)
 }
 
 async fn context(
@@ -198,7 +209,7 @@ async fn context(
     Ok(Json(TurnContext {
         turn_id: id,
         created_at: record.map(|record| rfc3339(record.at_ms)),
-        context: record.map_or(Value::Null, |record| record.body.to_value()),
+        context: record.map_or(Value::Null, |record| view::context(&record.body)),
     }))
 }
 

@@ -192,6 +192,56 @@ async fn results_are_shown_with_their_move_however_many_came_before() {
     assert_eq!((&last["items"][0]["move"], &last["next_cursor"]), (&json!(3), &json!(null)));
 }
 
+/// A result that has not come, or lies far behind, is not looked for through all that a turn has.
+#[tokio::test(start_paused = true)]
+async fn results_are_looked_for_so_far_behind_their_move() {
+    let world = World::new().await;
+    let session = world.converse("c1", &["a1"]).await.remove(0);
+    let called = |number: u64, in_background: Value| {
+        let body = json!({"move": number, "tool_calls": [], "in_background": in_background});
+        record(LogKind::Move, &format!("t1.{number}"), "t1", &session, &body)
+    };
+    let late = |number: u64, call: &str| {
+        let body = json!({"move": number, "tool_call_id": call, "operation_id": "o", "success": true, "result": call});
+        record(LogKind::AsyncResult, &format!("t1.{call}"), "t1", &session, &body)
+    };
+    let others =
+        |page: usize| -> Vec<LogRecord> { (0..PAGE_MAX).map(|n| late(2, &format!("other{page}.{n}"))).collect() };
+    let turns = vec![turn("t1", &session, "m1")];
+    let first = vec![called(1, json!([["near", "o"], ["far", "o"]])), called(2, json!([]))];
+    world.speak(&session, Talk { log: first, turns, ..Talk::default() }).await;
+    for page in 0..3 {
+        world.speak(&session, Talk { log: others(page), ..Talk::default() }).await;
+    }
+    let log = [vec![late(1, "near")], others(3), vec![late(1, "far")]].concat();
+    world.speak(&session, Talk { log, ..Talk::default() }).await;
+    let page = world.get("/api/turns/t1/moves?limit=1").await.json();
+    let results = page["items"][0]["tool_results"].as_array().unwrap();
+    assert_eq!((results.len(), &results[0]["result"]), (1, &json!("near")), "four pages of records are looked at");
+    assert!(page["next_cursor"].is_string(), "{page}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_noted_beside_definitions_is_not_in_the_context() {
+    let world = World::new().await;
+    let session = world.converse("c1", &["a1"]).await.remove(0);
+    let (noted, said) = (json!({"effect_class": true}), json!("at_most_once"));
+    let tools = json!([
+        {"tool": {"name": "pay", "effect_class": said, "chosen": noted}, "version": 1,
+         "target": {"type": "action", "kind": "http", "effect_class": said, "chosen": noted}},
+        {"tool": {"name": "ask"}, "version": 1, "target": {"type": "missing", "reason": "chosen"}},
+    ]);
+    let log = vec![record(LogKind::Assembly, "t1.a", "t1", &session, &json!({"request": {}, "tools": tools}))];
+    world.speak(&session, Talk { log, turns: vec![turn("t1", &session, "m1")], ..Talk::default() }).await;
+    let context = world.get("/api/turns/t1/context").await.json();
+    let shown = json!([
+        {"tool": {"name": "pay", "effect_class": said}, "version": 1,
+         "target": {"type": "action", "kind": "http", "effect_class": said}},
+        {"tool": {"name": "ask"}, "version": 1, "target": {"type": "missing", "reason": "chosen"}},
+    ]);
+    assert_eq!(context["context"], json!({"request": {}, "tools": shown}));
+}
+
 #[tokio::test(start_paused = true)]
 async fn turns_are_paged_in_the_order_they_began() {
     let world = World::new().await;

@@ -193,7 +193,7 @@ pub struct MoveView {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reasoning: Option<Value>,
     pub tool_calls: Vec<Value>,
-    /// In the order they came.
+    /// In the order they came: those that are there, up to 32 MiB with the reply.
     pub tool_results: Vec<Value>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub finish: Option<Value>,

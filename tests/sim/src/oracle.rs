@@ -8,6 +8,7 @@ mod effects;
 mod history;
 mod order;
 mod ownership;
+mod paying;
 mod saying;
 mod steps;
 mod story;
@@ -45,6 +46,7 @@ pub fn check(world: &World, book: &Book) -> Vec<Finding> {
     content::check(&stories, &mut findings);
     saying::check(world, &stories, &mut findings);
     control::check(&stories, &mut findings);
+    paying::check(&stories, &mut findings);
     history::check(world, &stories, &mut findings);
     effects::check(world, &mut findings);
     causes::check(world, &mut findings);

@@ -19,7 +19,7 @@ pub use context::{AgentContext, CallContext, ChatCall, RequestClass};
 pub use delta::ChatDelta;
 pub use headers::{EXTRA_HEADERS, extra_header};
 pub use message::{ImageSource, Message, Part, Reasoning, Role, ToolCall};
-pub use native::NativeRequest;
+pub use native::{NativeRequest, model_in_address};
 pub use profile::{ModelProfile, ModelTarget};
 pub use record::{ChatFailure, ChatOutcome, ErrorCategory, Operation, ProviderCallRecord, RequestOutcome};
 pub use reply::{ChatReply, Finish};

@@ -11,6 +11,7 @@ use serde_json::Value;
 
 use crate::chat::ProviderCallRecord;
 use crate::converse::{Assembly, Checks, Compacted, Over, Reply};
+use crate::spending::Spent;
 
 /// What may be done after a crash between sending and settling (DESIGN 5, effects ledger).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -162,6 +163,8 @@ pub struct ModelRequest {
     /// What the session's steps have used so far, and since when its time counts. Whoever performs it knows.
     pub used: ModelUse,
     pub since_ms: i64,
+    /// What earlier calls of the same step have used: it is in no record yet.
+    pub unrecorded: Spent,
 }
 
 /// What came of asking a model for a step.

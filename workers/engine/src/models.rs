@@ -59,7 +59,7 @@ impl ModelsAdapter {
                 target.clone()
             }
         };
-        ChatCall { id: options.call_id.clone(), target, request, context: options.context.clone() }
+        ChatCall { id: options.call_id.clone(), target, request, context: options.context.clone(), once: false }
     }
 
     async fn ask(

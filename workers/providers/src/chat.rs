@@ -14,7 +14,7 @@ use domain::retry::MODEL;
 use schemas::problem::Code;
 
 use crate::attempts;
-use crate::call::CallError;
+use crate::call::{CallError, Class};
 use crate::config::Endpoint;
 use crate::net::Net;
 use crate::scripted::{Asked, Scripted};
@@ -59,12 +59,14 @@ pub(crate) async fn chat(net: &Net, target: &Target, call: &ChatCall, sink: Opti
     let meter = Meter::new(&request);
     let listener = sink.filter(|sink| sink.wants_pieces());
     let log = Log::start(call, (provider, model.as_str()), listener.is_some(), &meter).told_to(&target.prices, sink);
+    // Who says "too many" did nothing.
+    let repeat = |error: &CallError| !call.once || !error.sent || error.class == Class::RateLimit;
     let result = match &target.source {
         Source::Endpoint(endpoint) => match attempt::Prepared::new(endpoint, &request, &call.id, listener.is_some()) {
             Err(error) => Err((error, 0)),
             Ok(prepared) => {
                 let attempt = || attempt::make(net, endpoint, &prepared, Emission::new(listener, &meter));
-                attempts::run(MODEL, |_| true, attempt).await
+                attempts::run(MODEL, repeat, attempt).await
             }
         },
         Source::Scripted(scripted) => {
@@ -74,7 +76,7 @@ pub(crate) async fn chat(net: &Net, target: &Target, call: &ChatCall, sink: Opti
             };
             let asked = Asked::new(call, &request, profile, listener.is_some());
             let attempt = || scripted.attempt(&asked, Emission::new(listener, &meter));
-            attempts::run(MODEL, |_| true, attempt).await
+            attempts::run(MODEL, repeat, attempt).await
         }
     };
     finish(log, result)
@@ -92,7 +94,6 @@ fn finish(log: Log<'_>, result: Result<ChatReply, (CallError, u32)>) -> ChatOutc
         Ok(reply) => ChatOutcome { record: log.answered(&reply), result: Ok(reply) },
         Err((error, attempts)) => {
             let record = log.failed(&error, attempts);
-            // A model's answer leaves no trace outside: a repeat costs money, it does no harm.
             let failure = error.into_chat_failure(Code::ProviderFailed, &record.provider, attempts);
             ChatOutcome { record, result: Err(failure) }
         }

@@ -13,7 +13,7 @@ mod order;
 
 pub(crate) use json::tool_call;
 
-use domain::chat::{ChatDelta, ChatReply, ChatRequest, extra_header};
+use domain::chat::{ChatDelta, ChatReply, ChatRequest, extra_header, model_in_address};
 use schemas::json::is_too_deep;
 use serde_json::Value;
 
@@ -74,6 +74,10 @@ pub(crate) fn request(endpoint: &Endpoint, request: &ChatRequest, stream: bool) 
         );
         return Err(CallError::new(Class::Invalid, message).not_sent());
     }
+    // Whoever named it: a profile may be older than this check, and a template may become anything.
+    let model = model_name(endpoint, request);
+    model_in_address(name, model)
+        .map_err(|why| CallError::new(Class::Invalid, format!("{name}: the model {model:?} {why}")).not_sent())?;
     let extra = extra_headers(request)?;
     let mut wire = match endpoint.vendor {
         Vendor::Anthropic => anthropic::wire(endpoint, request, stream),
@@ -83,6 +87,11 @@ pub(crate) fn request(endpoint: &Endpoint, request: &ChatRequest, stream: bool) 
     };
     wire.headers.extend(extra);
     Ok(wire)
+}
+
+/// The model that is asked.
+fn model_name<'r>(endpoint: &'r Endpoint, request: &'r ChatRequest) -> &'r str {
+    request.model.as_deref().unwrap_or(&endpoint.model)
 }
 
 /// Held against the list here, too: who wrote them is not known, and a profile may be older than the list.

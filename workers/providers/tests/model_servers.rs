@@ -89,6 +89,7 @@ async fn ask(place: Place, model: &str, request: ChatRequest, heard: Option<&Hea
         target: ModelTarget::Named("it".to_owned()),
         request,
         context: CallContext::default(),
+        once: false,
     };
     performer.chat(&call, heard.map(|heard| heard as &dyn DeltaSink)).await
 }

@@ -1,6 +1,6 @@
 //! Failures of the infrastructure that workers of others tell: what is tried again, how often, and what ends.
 
-use domain::ports::DeadLetters;
+use domain::ports::{DeadLetters, Hold};
 use schemas::definition::RetryPolicy;
 use schemas::topology::QUEUE_INGRESS;
 
@@ -91,6 +91,7 @@ async fn a_failure_that_does_not_say_its_attempt_ends_no_later_one() {
         assert_eq!(refused.refusal(), ("invalid_request".to_owned(), vec!["payload.attempt".to_owned()]));
     }
     assert_eq!(ports.work_state("o1").await, OperationState::Running, "it stays with its holder");
+    assert!(!tell(&world, failed("o1", "NOT_FOUND", json!({"attempt": 1}))).await, "an end of another start");
     assert!(tell(&world, report(json!({"actor": "w2"}))).await, "who holds it tells of that");
     pass(2_000).await;
     assert_eq!(claim("w1").await, 3);
@@ -100,6 +101,26 @@ async fn a_failure_that_does_not_say_its_attempt_ends_no_later_one() {
     assert_eq!(ports.work_state("o1").await, OperationState::Running);
     assert!(tell(&world, json!({"operation_id": "o1", "result": 21})).await, "a result needs no attempt");
     assert_eq!(ports.work_state("o1").await, OperationState::Completed);
+}
+
+/// A relay has it for whoever takes it from the broker, and that has no name here.
+#[tokio::test(start_paused = true)]
+async fn what_was_sent_to_a_broker_is_put_back_whoever_tells_of_it() {
+    let (world, ports) = talking().await;
+    dispatch(&ports, vec![retried("o1", EffectClass::Idempotent)]).await;
+    let relay = async || {
+        let claimed = ports.operations.claim("python", "worker-1", Hold::Attempt(0), 1).await.unwrap();
+        claimed.first().map(|row| row.operation.attempt)
+    };
+    assert_eq!(relay().await, Some(1));
+    assert!(tell(&world, failed("o1", "TIMEOUT", json!({}))).await);
+    pass(1_000).await;
+    assert_eq!(relay().await, Some(2));
+    assert!(tell(&world, failed("o1", "TIMEOUT", json!({}))).await, "although one has failed before");
+    pass(2_000).await;
+    assert_eq!(relay().await, Some(3));
+    assert!(tell(&world, failed("o1", "TIMEOUT", json!({}))).await);
+    assert_eq!(ports.work_state("o1").await, OperationState::Failed, "with its own error");
 }
 
 #[tokio::test(start_paused = true)]

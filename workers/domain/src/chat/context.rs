@@ -14,6 +14,8 @@ pub struct ChatCall {
     pub target: ModelTarget,
     pub request: ChatRequest,
     pub context: CallContext,
+    /// Not to be asked again where the request may have arrived: what the provider does for it may have an effect.
+    pub once: bool,
 }
 
 /// Where a call belongs (SPEC C-PRV-06).

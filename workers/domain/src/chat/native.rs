@@ -6,6 +6,8 @@ use serde_json::Value;
 
 /// The provider whose models are named in the address of a request.
 const NAMED_IN_ADDRESS: &str = "gemini";
+/// What names of models may begin with there.
+const MODELS: &str = "models/";
 
 /// A body as the provider's own client would send it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -39,8 +41,16 @@ fn named(provider: &str, name: &str) -> Result<(), String> {
     if name.len() > NAME_BYTES_MAX {
         return Err(format!("is {} bytes long; at most {NAME_BYTES_MAX} are allowed", name.len()));
     }
-    // It must not lead to another address of the same host, with the operator's key.
-    if provider == NAMED_IN_ADDRESS && !is_segment(name.strip_prefix("models/").unwrap_or(name)) {
+    model_in_address(provider, name)
+}
+
+/// Whether a model may be asked by this name, where the name becomes a part of the address: it must not lead to another
+/// address of the same host, with the operator's key. Elsewhere it may be any.
+///
+/// # Errors
+/// It must not, in words that follow the name of the field.
+pub fn model_in_address(provider: &str, name: &str) -> Result<(), String> {
+    if provider == NAMED_IN_ADDRESS && !is_segment(name.strip_prefix(MODELS).unwrap_or(name)) {
         return Err("is no name of a model: it has letters, digits, '-', '_', '.' and '@' alone".to_owned());
     }
     Ok(())

@@ -70,6 +70,27 @@ pub struct RequestOutcome {
 /// How many calls a record has besides its own.
 const ADDED: &str = "added_calls";
 
+/// What shortens a record, one after the other.
+const SHORTENINGS: [fn(&mut ProviderCallRecord); 4] = [
+    |record| record.request_metadata.clear(),
+    |record| {
+        if let Some(usage) = &mut record.usage {
+            usage.breakdown = None;
+        }
+    },
+    |record| {
+        if let Some(Value::String(error)) = record.response_metadata.get_mut("error") {
+            *error = error.chars().take(ERROR_KEPT_CHARS).collect();
+        }
+    },
+    |record| {
+        record.response_metadata.clear();
+        record.request_id = None;
+    },
+];
+/// Of an error that is too long.
+const ERROR_KEPT_CHARS: usize = 200;
+
 /// One call of a provider (SPEC C-PRV-08). Holds no key and no text of the conversation.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ProviderCallRecord {
@@ -145,16 +166,15 @@ impl ProviderCallRecord {
         }
     }
 
-    /// The same in so many bytes of JSON: providers may say a lot beside their figures, which are what counts.
+    /// The same in so many bytes of JSON: providers may say a lot beside their figures, which are what counts. What is
+    /// least missed goes first.
     pub fn within(&self, bytes_max: usize) -> Self {
         let mut record = self.clone();
-        if json!(record).to_string().len() > bytes_max {
-            record.request_metadata.clear();
-            record.response_metadata.clear();
-            record.request_id = None;
-            if let Some(usage) = &mut record.usage {
-                usage.breakdown = None;
+        for shorten in SHORTENINGS {
+            if json!(record).to_string().len() <= bytes_max {
+                break;
             }
+            shorten(&mut record);
         }
         record
     }

@@ -4,6 +4,8 @@ use schemas::conversation::{
     Conversation, ConversationStatus, ConversationView, Operation, OperationView, Participant, ParticipantView, Turn,
     TurnView,
 };
+use schemas::json::Json;
+use serde_json::Value;
 
 use super::approval;
 use crate::time::rfc3339;
@@ -49,4 +51,17 @@ pub fn operation(row: &Operation) -> OperationView {
         until: row.until_ms.map(rfc3339),
         operation: Operation { request: tool::without_toolbox(&row.request), ..row.clone() },
     }
+}
+
+/// What a turn was given. Notes that are kept with definitions are no more shown here than there.
+pub fn context(assembly: &Json) -> Value {
+    let mut shown = assembly.to_value();
+    for tool in shown.get_mut("tools").and_then(Value::as_array_mut).into_iter().flatten() {
+        for part in ["tool", "target"] {
+            if let Some(fields) = tool.get_mut(part).and_then(Value::as_object_mut) {
+                fields.remove("chosen");
+            }
+        }
+    }
+    shown
 }

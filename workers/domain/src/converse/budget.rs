@@ -74,6 +74,14 @@ pub struct Over {
     pub times: u32,
 }
 
+impl Over {
+    /// The same, for as many calls more as were made in vain before it.
+    pub(crate) fn again(&self, calls: u32) -> Self {
+        let times = self.times.saturating_add(calls);
+        Self { times, more: self.more / f64::from(self.times.max(1)) * f64::from(times), ..self.clone() }
+    }
+}
+
 fn once() -> u32 {
     1
 }

@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::{Found, parts};
 use crate::action::fields::{self, Object, Problems};
-use crate::chat::extra_header;
+use crate::chat::{extra_header, model_in_address};
 
 const FIELDS: &[&str] = &[
     "id",
@@ -29,11 +29,15 @@ pub(super) fn check(object: &Object<'_>, found: &mut Found) {
     object.refuse_unknown(FIELDS, problems);
     parts::labels(object, problems);
     let providers = "the name of a provider, as in anthropic or openai, or default for the fleet's own";
+    let mut provider = None;
     if parts::required(object, "provider", providers, problems) {
-        object.text("provider", NAME_BYTES_MAX, problems);
+        provider = object.text("provider", NAME_BYTES_MAX, problems);
     }
-    if parts::required(object, "model_id", "the provider's name of a model", problems) {
-        object.text("model_id", NAME_BYTES_MAX, problems);
+    if parts::required(object, "model_id", "the provider's name of a model", problems)
+        && let Some(model) = object.text("model_id", NAME_BYTES_MAX, problems)
+        && let Err(why) = model_in_address(provider.unwrap_or_default(), model)
+    {
+        problems.add(object.path("model_id"), why);
     }
     let window = object.whole("model_max_tokens", 1, TOKENS_MAX, problems);
     parameters(&object.object("parameters", problems), window, problems);

@@ -10,6 +10,8 @@ use crate::chat::NativeRequest;
 /// What a request of messages is made from, and so says nothing beside one that is whole.
 const INSTEAD: [&str; 4] = ["prompt", "prompt_spec_id", "prompt_spec_version", "system_prompt"];
 const OUTPUTS: [&str; 2] = ["text", "raw"];
+/// With these an answer is told in pieces, or later.
+const NOT_WHOLE: [&str; 2] = ["stream", "background"];
 
 /// `config` has `native`.
 pub(super) fn check(config: &Object<'_>, problems: &mut Problems) {
@@ -41,8 +43,10 @@ pub(super) fn check_absent(config: &Object<'_>, problems: &mut Problems) {
 
 fn body(provider: &str, native: &Object<'_>, problems: &mut Problems) {
     let body = native.object("body", problems);
-    if body.get("stream").is_some_and(|stream| *stream != Value::Bool(false)) {
-        problems.add(body.path("stream"), "must be left out, or false: an action takes its answer whole");
+    for name in NOT_WHOLE {
+        if body.get(name).is_some_and(|wanted| *wanted != Value::Bool(false)) {
+            problems.add(body.path(name), "must be left out, or false: an action takes its answer whole");
+        }
     }
     let is_filled_in = body.get("model").and_then(Value::as_str).is_some_and(|name| name.contains("{{"));
     if let (Some(given), false) = (native.get("body"), is_filled_in)

@@ -45,6 +45,10 @@ pub(super) fn without_unsaid(kind: DefinitionKind, mut value: Value) -> Value {
     if told.effect_class && has_class && is_filled_in_again && !chosen.effect_class {
         remove(&mut value, "effect_class");
     }
+    // The class of what it is now, and not of what its author may make of it.
+    if kind == DefinitionKind::ActionDef && !is_filled_in_again && value["effect_class"] == json!(EffectClass::Pure) {
+        remove(&mut value, "effect_class");
+    }
     if told.timeout_ms && has_timeout && !chosen.timeout_ms {
         remove(&mut value["retry"], "timeout_ms");
     }
@@ -154,7 +158,13 @@ mod tests {
     fn what_an_earlier_release_stored_of_a_request_that_reads_is_shown_as_it_is() {
         let read = json!({"id": "page", "name": "Page", "library_id": "core", "kind": "http", "operation": "request",
                           "config": {"url": "https://example.org"}});
-        let mut stored = written(DefinitionKind::ActionDef, &read).new.content.to_value();
+        let new = written(DefinitionKind::ActionDef, &read).new.content;
+        assert_eq!(
+            read_back(DefinitionKind::ActionDef, &new).get("effect_class"),
+            None,
+            "it may become one that writes"
+        );
+        let mut stored = new.to_value();
         assert_eq!(stored["effect_class"], "pure");
         stored["effect_class"] = json!("at_most_once");
         let shown = shown(DefinitionKind::ActionDef, &Json::of(&stored)).to_value();

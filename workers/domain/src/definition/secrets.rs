@@ -25,9 +25,11 @@ const SETTINGS: [&str; 2] = ["config", "execution_config"];
 const VARIABLES: &str = "config.headers_env";
 /// Within them, what speaks of other people's fields.
 const OTHERS: [&str; 3] = ["schema", "output", "fields"];
-/// A request in a provider's own shape, and what speaks of other people's fields there: schemas of tools and answers.
+/// A request in a provider's own shape, and what speaks of other people's fields there: schemas of tools and answers,
+/// and what tools were given and have answered.
 const NATIVE: &str = "config.native.body";
-const NATIVE_OTHERS: [&str; 4] = ["parameters", "parametersJsonSchema", "responseSchema", "responseJsonSchema"];
+const NATIVE_OTHERS: [&str; 6] =
+    ["parameters", "parametersJsonSchema", "responseSchema", "responseJsonSchema", "response", "input"];
 
 pub(super) fn check(object: &Object<'_>, problems: &mut Problems) {
     for (name, value) in object.entries() {

@@ -14,6 +14,7 @@ use self::frame::read_answer;
 use super::settings::{Settings, brief, clip};
 use super::{Decision, Moniker, StepInput};
 use crate::effect::{Effect, ModelRequest, Outcome};
+use crate::spending::Spent;
 
 /// Most output tokens of one step.
 pub const ANSWER_TOKENS_MAX: u32 = 4_096;
@@ -103,6 +104,7 @@ impl Moniker for ModelStep {
                 json: true,
                 used: ModelUse::default(),
                 since_ms: 0,
+                unrecorded: Spent::default(),
             }))
         };
         let text = match input.outcomes.last().map(Outcome::json) {

@@ -1,5 +1,6 @@
 //! What the steps of a session ask of models: each call is an event, and is paid for whatever becomes of the step.
 
+use schemas::action::Action;
 use schemas::event::EventKind;
 use schemas::json::Json;
 use schemas::limits::{PROVIDER_CALL_BYTES_MAX, SPENT_OF_SHARD_MAX};
@@ -19,7 +20,7 @@ impl Session {
     pub fn bill(&self, effect: &mut Effect, before: &[Outcome], now_ms: i64) {
         let Effect::Model(request) = effect else { return };
         request.used = self.head.models.as_deref().cloned().unwrap_or_default();
-        before.iter().filter_map(spent).for_each(|spent| count(&mut request.used, spent));
+        before.iter().filter_map(spent).for_each(|spent| request.unrecorded.add(spent));
         request.since_ms = request.used.since_ms.or(self.head.started_at_ms).unwrap_or(now_ms);
     }
 
@@ -28,32 +29,44 @@ impl Session {
         let records = outcomes.iter().filter_map(Outcome::asked).filter_map(|asked| asked.record.as_ref());
         for record in records {
             count(self.head.models.get_or_insert_default(), Spent::of_call(record));
-            let data = json!(record.within(PROVIDER_CALL_BYTES_MAX));
             let offset = self.next_offset();
-            self.unsaved.event(offset, now_ms, EventKind::ProviderCall, Json::of(&data));
+            let mut record = record.within(PROVIDER_CALL_BYTES_MAX);
+            // A step that begins anew asks under the same key, and is billed for both.
+            record.id = format!("{}:{offset}", record.id);
+            self.unsaved.event(offset, now_ms, EventKind::ProviderCall, Json::of(&record));
         }
     }
 
-    /// A budget does not allow the call that a step needs: the step did not happen, and the session is paused until
-    /// a person resumes it, which allows more (SPEC: a breach pauses and asks).
-    pub fn hold(&mut self, start: StepStart, over: &Over, now_ms: i64) {
+    /// A budget does not allow the call that a step needs, which has made so many already: the step did not happen, and
+    /// the session is paused until a person resumes it. That allows more, enough for the whole step, because it begins
+    /// anew.
+    pub fn hold(&mut self, start: StepStart, (over, made): (&Over, usize), now_ms: i64) {
         self.abandon_step(start);
+        // Whatever was asked before is about something else.
+        self.apply_control(now_ms);
         if self.head.status != SessionStatus::Running {
             return;
         }
+        let over = &over.again(u32::try_from(made).unwrap_or(u32::MAX));
         let reason = converse::held(over);
         let detail = json!({"by": BUDGETS, "reason": reason, "over": over});
         self.set_status(now_ms, SessionStatus::Paused, detail);
         self.head.cause = Cause::Paused { by: BUDGETS.to_owned(), reason: Some(reason) };
         self.head.wake_at_ms = None;
-        let held = Held { of_namespace: over.scope == Scope::Namespace, times: over.times };
+        let held = Held { of_namespace: over.scope == Scope::Namespace, times: over.times, since_ms: now_ms };
         self.head.models.get_or_insert_default().held = Some(held);
+    }
+
+    /// Whether a resume was accepted before the budget that stops the session was met, and so is no answer to that.
+    pub(super) fn is_no_answer(&self, resume: &Action) -> bool {
+        let held = self.head.models.as_ref().and_then(|models| models.held);
+        held.is_some_and(|held| resume.accepted_at_ms < held.since_ms)
     }
 
     /// A resume of a session that a budget stopped is a yes.
     pub(super) fn allow_more(&mut self, now_ms: i64) {
         let Some(models) = &mut self.head.models else { return };
-        let Some(Held { of_namespace, times }) = models.held.take() else { return };
+        let Some(Held { of_namespace, times, .. }) = models.held.take() else { return };
         if of_namespace {
             models.raised_namespace = models.raised_namespace.saturating_add(times);
         } else {

@@ -110,15 +110,7 @@ pub fn next(operation: &Operation, request: &ActionRequest, outcome: Result<Valu
 /// Decides when somebody else's worker reports a failure of the infrastructure (K-37). Whether anything happened
 /// before it the report does not say, so only what may be repeated is. `None`: the report is the end.
 pub fn reported(operation: &Operation, error: ToolError, now_ms: i64) -> Option<Next> {
-    let trouble = match error.code {
-        ToolErrorCode::Timeout => Trouble::Timeout,
-        ToolErrorCode::ExecutionFailed | ToolErrorCode::InternalError => Trouble::ServerError,
-        // The same call would fail again.
-        _ => return None,
-    };
-    if !error.retriable {
-        return None;
-    }
+    let trouble = trouble_of(&error)?;
     let request: ActionRequest = operation.request.to().ok()?;
     let failure = ActionFailure { error, ..ActionFailure::trouble(trouble, "", true) };
     let next = next(operation, &request, Err(failure));
@@ -126,6 +118,21 @@ pub fn reported(operation: &Operation, error: ToolError, now_ms: i64) -> Option<
     // Its wait for a worker is counted from the call, and beyond it this report would be lost.
     let waits_until_ms = operation.wait_ms.map_or(i64::MAX, |wait_ms| later(operation.created_at_ms, wait_ms));
     (later(now_ms, *after_ms) < waits_until_ms).then_some(next)
+}
+
+/// Whether another attempt may end otherwise than with this report.
+pub fn is_passing(error: &ToolError) -> bool {
+    trouble_of(error).is_some()
+}
+
+/// `None`: the same call would fail again.
+fn trouble_of(error: &ToolError) -> Option<Trouble> {
+    match error.code {
+        _ if !error.retriable => None,
+        ToolErrorCode::Timeout => Some(Trouble::Timeout),
+        ToolErrorCode::ExecutionFailed | ToolErrorCode::InternalError => Some(Trouble::ServerError),
+        _ => None,
+    }
 }
 
 /// Decides with what the target said about an attempt of which nobody heard, or that broke off.

@@ -122,11 +122,13 @@ pub fn history(messages: &[Message]) -> Vec<Message> {
 }
 
 /// Whether the settings of an action ask for the history: by `messages: true`, or by a template that
-/// names it.
+/// names it. `input.messages` does not: it is a field of the tool's own input.
 pub(super) fn wants_messages(config: &Map<String, Value>) -> bool {
     fn names(value: &Value) -> bool {
         match value {
-            Value::String(text) => text.contains("{{") && text.contains("messages"),
+            Value::String(text) if text.contains("{{") => {
+                text.match_indices("messages").any(|(at, _)| !text[..at].ends_with("input."))
+            }
             Value::Array(items) => items.iter().any(names),
             Value::Object(map) => map.values().any(names),
             _ => false,

@@ -68,11 +68,14 @@ pub async fn run(
         }
     };
     let is_native = request.native.is_some();
-    let asked = ChatCall { id: id(call), target, request, context: context(call) };
+    let once = is_native && native::is_once(call);
+    let asked = ChatCall { id: id(call), target, request, context: context(call), once };
     let outcome = models.chat(&asked, Some(&Dropped(bill))).await;
     bill.add(outcome.record);
-    let of_request = |failure: &ChatFailure| native::refused(failure).filter(|_| is_native);
-    let reply = outcome.result.map_err(|failure| of_request(&failure).unwrap_or_else(|| failed(failure)))?;
+    let reply = outcome.result.map_err(|failure| if is_native { native::failed(failure) } else { failed(failure) })?;
+    if let Some(unfinished) = native::unfinished(&reply).filter(|_| is_native && output == Output::Text) {
+        return Err(unfinished);
+    }
     match (output, produces) {
         (Output::Raw, _) => Ok(reply.raw),
         (Output::Text, Some(schema)) => structured(&reply.text(), &schema),
@@ -183,7 +186,7 @@ fn structured(text: &str, schema: &Map<String, Value>) -> Result<Value, ActionFa
 }
 
 /// The model's attempts are used up by now (SPEC W-ERR-02); what is left is infrastructure or an answer.
-fn failed(failure: ChatFailure) -> ActionFailure {
+pub(super) fn failed(failure: ChatFailure) -> ActionFailure {
     if !failure.category.is_infrastructure() {
         return ActionFailure::business(ToolErrorCode::ExecutionFailed, failure.message);
     }

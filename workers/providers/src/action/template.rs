@@ -8,6 +8,8 @@ use serde_json::{Map, Value};
 
 /// What all places in one piece of JSON may become: thousands of them could each show the same large input.
 const FILLED_BYTES_MAX: usize = MODEL_REQUEST_BYTES_MAX;
+/// What a value takes in memory beside its text, about: `[0,0,0]` is a few bytes written down, and many more here.
+const NODE_BYTES: usize = 64;
 
 /// As [`domain::tool::ActionRequest::seen`] has it.
 pub fn context(call: &ActionCall) -> Value {
@@ -47,12 +49,10 @@ fn filled(value: &Value, context: &Value, place: &str, left: &mut usize) -> Resu
                 Some(value) => value,
                 None => text(template, context, Escape::Nothing, place)?.into(),
             };
-            let bytes = value.as_str().map_or_else(|| value.to_string().len(), str::len);
-            let rest = left.checked_sub(bytes).ok_or_else(|| {
-                let most = format!("its places show more than {FILLED_BYTES_MAX} bytes; give it less to show");
-                ActionFailure::invalid(format!("{place}: {most}"))
+            *left = left.checked_sub(bytes_of(&value)).ok_or_else(|| {
+                let most = format!("its places show more than {FILLED_BYTES_MAX} bytes, {NODE_BYTES} for each value");
+                ActionFailure::invalid(format!("{place}: {most}; give it less to show"))
             })?;
-            *left = rest;
             value
         }
         Value::Array(items) => {
@@ -65,4 +65,37 @@ fn filled(value: &Value, context: &Value, place: &str, left: &mut usize) -> Resu
         }
         other => other.clone(),
     })
+}
+
+/// What a value takes in memory.
+fn bytes_of(value: &Value) -> usize {
+    let within: usize = match value {
+        Value::String(text) => text.len(),
+        Value::Array(items) => items.iter().map(bytes_of).sum(),
+        Value::Object(map) => map.iter().map(|(name, value)| name.len() + bytes_of(value)).sum(),
+        Value::Null | Value::Bool(_) | Value::Number(_) => 0,
+    };
+    NODE_BYTES + within
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn what_places_show_is_counted_as_it_lies_in_memory() {
+        let seen = json!({"zeros": vec![0; 100_000], "text": "x".repeat(200_000), "names": {"name": [null]}});
+        let filled = |place: &str, times: usize| json_of(&json!(vec![place; times]), &seen, "body");
+        // Written down, both are 200 KB each time.
+        assert!(filled("{{text}}", 100).is_ok());
+        assert!(filled("{{zeros}}", 5).is_ok());
+        for (place, times) in [("{{text}}", 200), ("{{zeros}}", 6), ("{{nothing}}", 600_000)] {
+            let failed = filled(place, times).expect_err(place);
+            assert!(failed.error.message.contains("its places show more than 33554432 bytes"), "{failed:?}");
+        }
+        assert_eq!(bytes_of(&seen["names"]), 3 * NODE_BYTES + 4);
+        assert_eq!(bytes_of(&json!("four")), NODE_BYTES + 4);
+    }
 }

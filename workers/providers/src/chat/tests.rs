@@ -76,7 +76,8 @@ fn call() -> ChatCall {
         request_class: None,
         metadata: json!({"cohort": "private-note"}).as_object().expect("an object").clone(),
     };
-    ChatCall { id: "call-1".to_owned(), target: ModelTarget::Default, request: ChatRequest::ask("", "hello"), context }
+    let request = ChatRequest::ask("", "hello");
+    ChatCall { id: "call-1".to_owned(), target: ModelTarget::Default, request, context, once: false }
 }
 
 /// Anthropic's stream: a head, pieces of one text, an end.

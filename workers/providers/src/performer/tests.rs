@@ -3,6 +3,7 @@
 use domain::chat::{CallContext, ChatRequest, ErrorCategory, ModelProfile, ModelTarget, Parameters, Prices};
 use domain::effect::{EffectFailure, ModelRequest};
 use domain::moniker::model::asking;
+use domain::spending::Spent;
 use schemas::definition;
 use schemas::id::{AgentId, Epoch, Namespace, SessionId, SessionKey};
 use schemas::session::ModelUse;
@@ -25,6 +26,7 @@ async fn asked(performer: &Performer, profile: Option<&str>) -> Result<Value, Ef
         json: true,
         used: ModelUse::default(),
         since_ms: 0,
+        unrecorded: Spent::default(),
     };
     let target = profile.map_or(ModelTarget::Default, |name| ModelTarget::Named(name.to_owned()));
     let effect = Effect::Model(request.clone());
@@ -145,7 +147,7 @@ async fn profiles_choose_the_endpoint() {
 
 fn chat_call(target: ModelTarget) -> ChatCall {
     let request = ChatRequest::ask("be brief", "hello");
-    ChatCall { id: "call-1".to_owned(), target, request, context: CallContext::default() }
+    ChatCall { id: "call-1".to_owned(), target, request, context: CallContext::default(), once: false }
 }
 
 fn data(provider: &str, prices: Prices) -> ModelTarget {

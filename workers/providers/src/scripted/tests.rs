@@ -47,7 +47,7 @@ async fn call(
     };
     let named = profile.map_or(ModelTarget::Default, |name| ModelTarget::Named(name.to_owned()));
     let context = CallContext { conversation_id: "c".to_owned(), turn_id: "t".to_owned(), ..CallContext::default() };
-    let call = ChatCall { id: "k".to_owned(), target: named, request, context };
+    let call = ChatCall { id: "k".to_owned(), target: named, request, context, once: false };
     let net = Net::new(true).expect("a client");
     chat::chat(&net, &target, &call, sink.map(|heard| heard as &dyn DeltaSink)).await
 }

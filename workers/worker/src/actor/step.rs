@@ -2,10 +2,12 @@
 //! until everything before them is durable.
 
 use std::future::Future;
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::time::Duration;
 
-use domain::effect::{Effect, EffectCall, EffectClass, EffectFailure, EffectRow, EffectState, Outcome, effect_key};
+use domain::effect::{
+    Asked, Effect, EffectCall, EffectClass, EffectFailure, EffectRow, EffectState, Outcome, effect_key,
+};
 use domain::moniker::{Decision, EFFECTS_PER_STEP_MAX};
 use domain::session::{StepStart, StepTaken};
 use schemas::limits::{DESTROY_GRACE_MS, EFFECT_MS_MAX};
@@ -176,7 +178,9 @@ impl Live {
         let over = outcomes.last().and_then(Outcome::asked).and_then(|asked| asked.over.clone());
         let Some(over) = over else { return Ok(Some(start)) };
         self.note_done(std::mem::take(answered), outcomes);
-        self.session.hold(start, &over, self.context.now_ms());
+        self.read_mail();
+        self.read_ledger().await;
+        self.session.hold(start, (&over, outcomes.len() - 1), self.context.now_ms());
         Ok(None)
     }
 
@@ -312,8 +316,11 @@ impl Live {
 /// Makes the call once the lease allows it.
 async fn make(context: &ShardContext, call: &EffectCall) -> Outcome {
     context.shared.lease.fresh().await;
-    let limit = Duration::from_millis(EFFECT_MS_MAX);
-    tokio::time::timeout(limit, context.shared.deps.effects.perform(call)).await.unwrap_or_else(|_| timed_out())
+    let mut performing = pin!(context.shared.deps.effects.perform(call));
+    match tokio::time::timeout(Duration::from_millis(EFFECT_MS_MAX), &mut performing).await {
+        Ok(outcome) => outcome,
+        Err(_) => timed_out(end_early(context, &call.key, performing).await),
+    }
 }
 
 /// Ends a call before its time: by dropping it, unless it can be told to and says what it has used by then.
@@ -324,11 +331,16 @@ async fn end_early(context: &ShardContext, key: &str, running: Pin<&mut impl Fut
     Performed::Cut(tokio::time::timeout(Duration::from_millis(CUT_MS), running).await.ok())
 }
 
-fn timed_out() -> Outcome {
-    Outcome::Failed(EffectFailure {
+/// What was asked of a model is paid for all the same.
+fn timed_out(ended: Performed) -> Outcome {
+    let failure = EffectFailure {
         code: Code::StepFailed,
         message: format!("no answer within {EFFECT_MS_MAX} ms"),
         retriable: true,
         may_have_happened: true,
-    })
+    };
+    match ended {
+        Performed::Cut(Some(Outcome::Asked(asked))) => Asked { answer: Err(failure), ..*asked }.into(),
+        _ => Outcome::Failed(failure),
+    }
 }

@@ -79,7 +79,8 @@ async fn reply(
         return Ok(reply);
     }
     let context = addressed(&assembly, talk, session);
-    let call = ChatCall { id: format!("{}.{number}", talk.turn), target: assembly.target.clone(), request, context };
+    let id = format!("{}.{number}", talk.turn);
+    let call = ChatCall { id, target: assembly.target.clone(), request, context, once: false };
     let conversation = ConversationKey { namespace: namespace.clone(), conversation_id: talk.conversation.clone() };
     let place = Place { conversation, message_id: message_id(&talk.turn, number) };
     let sink = Streaming::new(deps.live.as_ref(), place, talk.turn.clone(), asked.numbers, asked.epoch);

@@ -200,7 +200,7 @@ fn summary_call(talk: &TalkCall, assembly: &Assembly, request: ChatRequest, numb
         ..CallContext::default()
     };
     let target = assembly.summariser.as_ref().unwrap_or(&assembly.target).clone();
-    ChatCall { id: format!("{}.compact.{number}", talk.turn), target, request, context }
+    ChatCall { id: format!("{}.compact.{number}", talk.turn), target, request, context, once: false }
 }
 
 /// Durable when it returns.

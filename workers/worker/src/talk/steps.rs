@@ -4,7 +4,6 @@
 use domain::context::estimate_request;
 use domain::effect::{Asked, EffectCall, EffectFailure, ModelRequest, Outcome};
 use domain::moniker::model::asking;
-use domain::spending::Spent;
 use schemas::definition::Budgets;
 use schemas::problem::Code;
 use tokio::sync::Notify;
@@ -26,7 +25,7 @@ async fn asked(deps: &TalkDeps, call: &EffectCall, request: &ModelRequest, cut: 
         Allowance::read(deps, namespace, &checks),
     )?;
     let chat = asking::call_of(call, request, target);
-    let over = allowance.over(Spent::default(), Some((&chat.target, estimate_request(&chat.request))));
+    let over = allowance.over(request.unrecorded, Some((&chat.target, estimate_request(&chat.request))));
     if over.is_some() {
         let answer = Err(unasked("a budget does not allow the call"));
         return Ok(Asked { answer, record: None, over });

@@ -38,15 +38,17 @@ async fn uncounted(store: &Store, config: &Config) -> Result<Vec<String>, Failur
     for namespace in &namespaces {
         let registry = Registry { definitions: store.definitions.as_ref(), namespace };
         let free = registry.profiles_without_prices(config).await?;
-        if free.is_empty() {
-            continue;
-        }
         if budgets.get(namespace).is_some_and(|budget| budget.max_cost.is_some() || is_money(&budget.each)) {
-            found.extend(free.iter().map(|profile| line(&format!("namespace {namespace}"), profile)));
+            let whose = format!("namespace {namespace}");
+            found.extend(free.iter().map(|profile| line(&whose, profile.as_str())));
+            // Steps without turns may name these, or none.
+            let configured = configured_without_prices(config);
+            let others = configured.iter().filter(|name| free.iter().all(|id| id.as_str() != **name));
+            found.extend(others.map(|name| line(&whose, name)));
         }
         for (agent, profile) in registry.agents_with_money().await?.into_iter().filter(|(_, id)| free.contains(id)) {
             let place = if *namespace == Namespace::default_ns() { String::new() } else { format!(" of {namespace}") };
-            found.push(line(&format!("agent {agent}{place}"), &profile));
+            found.push(line(&format!("agent {agent}{place}"), profile.as_str()));
         }
     }
     Ok(found)
@@ -149,7 +151,15 @@ fn prices(config: &Config, profile: &ModelProfile) -> Prices {
     prices_of(&profile.clone().into(), configured.map(|known| (known.model.as_str(), known.prices)))
 }
 
-fn line(whose: &str, profile: &DefinitionId) -> String {
+/// Profiles of the configuration that have no prices, and the fleet's own default if it has none.
+fn configured_without_prices(config: &Config) -> Vec<&str> {
+    let known = config.models.get(DEFAULT).filter(|_| config.script.is_none() && config.model.is_none());
+    let default = known.is_none_or(|known| known.prices == Prices::default()).then_some(DEFAULT);
+    let others = config.models.iter().filter(|(name, known)| *name != DEFAULT && known.prices == Prices::default());
+    default.into_iter().chain(others.map(|(name, _)| name.as_str())).collect()
+}
+
+fn line(whose: &str, profile: &str) -> String {
     format!("the budget in money of {whose} counts nothing of model profile {profile}, which has no prices")
 }
 
@@ -228,6 +238,22 @@ mod tests {
     }
 
     #[test]
+    fn a_default_and_profiles_of_the_configuration_are_named_if_they_have_no_prices() {
+        let of =
+            |name: &str, prices: &str| format!("[models.{name}]\nprovider = \"openai\"\nmodel = \"m-1\"\n{prices}\n");
+        let priced = "prices = { cost_per_1k_input_tokens = 1.0 }";
+        for (file, model, names) in [
+            (String::new(), None, vec!["default"]),
+            (of("default", priced), None, vec![]),
+            (of("default", priced), Some("openai/m-2"), vec!["default"]),
+            (of("default", priced) + &of("local", ""), None, vec!["local"]),
+            (of("local", priced), None, vec!["default"]),
+        ] {
+            assert_eq!(configured_without_prices(&config(&file, model)), names, "{file}");
+        }
+    }
+
+    #[test]
     fn only_who_bounds_money_needs_prices() {
         let found = |budgets: &Value, compaction: &Value| -> Vec<String> {
             bounded(&persona(budgets, compaction)).iter().map(ToString::to_string).collect()
@@ -247,8 +273,7 @@ mod tests {
     #[test]
     fn budgets_that_count_nothing_are_a_warning_that_names_some() {
         assert!(!verdict(&[]).warning);
-        let id = DefinitionId::parse("m").unwrap();
-        let found: Vec<String> = (0..5).map(|nth| line(&format!("agent a{nth}"), &id)).collect();
+        let found: Vec<String> = (0..5).map(|nth| line(&format!("agent a{nth}"), "m")).collect();
         let check = verdict(&found);
         assert!(check.well && check.warning, "{check:?}");
         for part in ["agent a0 counts nothing", "model profile m, which has no prices", "agent a2", "and 2 more"] {

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use domain::effect::{Effect, EffectCall, EffectClass, EffectFailure, Outcome, TalkCall, TalkWork};
+use domain::chat::{CallContext, ProviderCallRecord, Usage};
+use domain::effect::{Asked, Effect, EffectCall, EffectClass, EffectFailure, Outcome, TalkCall, TalkWork};
 use schemas::problem::Code;
 use serde_json::{Value, json};
 
@@ -36,8 +37,19 @@ pub fn seeded(dice: Dice, faults: EffectFaults) -> Script {
         } else {
             Outcome::Ok(answer(call))
         };
-        Scripted { delay, outcome }
+        Scripted { delay, outcome: recorded(call, outcome) }
     })
+}
+
+/// Models that are asked leave a record of it, whatever they answer.
+fn recorded(call: &EffectCall, outcome: Outcome) -> Outcome {
+    if !matches!(call.effect, Effect::Model(_)) {
+        return outcome;
+    }
+    let mut record = ProviderCallRecord::open(&call.key, &CallContext::default(), "scripted", "scripted-1", false, 0);
+    record.usage = Some(Usage { input_tokens: 1, output_tokens: 1, total_tokens: 2, ..Usage::default() });
+    let answer = outcome.json().cloned();
+    Asked { answer, record: Some(record), over: None }.into()
 }
 
 fn failure(effect: &Effect, retriable: bool) -> Outcome {

@@ -148,6 +148,24 @@ fn moves_are_read_page_by_page_and_fewer_of_them_where_their_results_are_too_muc
 }
 
 #[test]
+fn a_move_is_shown_with_so_many_bytes_of_results() {
+    let calls: Vec<String> = (0..40).map(|n| format!("k{n}")).collect();
+    let in_background: Vec<Value> = calls.iter().map(|call| json!([call, "o"])).collect();
+    let mut moves = moves::Moves::default();
+    moves.add([row(1, LogKind::Move, json!({"move": 1, "in_background": in_background}))].iter());
+    for (offset, call) in (2..).zip(&calls) {
+        let body = json!({"move": 1, "tool_call_id": call, "success": true, "result": "x".repeat(1 << 20)});
+        moves.add([row(offset, LogKind::AsyncResult, body)].iter());
+        assert_eq!(moves.is_last_cut(), offset > 32, "32 MiB less what is around them");
+    }
+    let small = json!({"move": 1, "tool_call_id": "small", "success": true, "result": null});
+    moves.add([row(99, LogKind::AsyncResult, small)].iter());
+    assert!(!moves.lack_results(), "nobody need look for what would be left out");
+    let results = moves.into_views().remove(0).tool_results;
+    assert_eq!((results.len(), &results[30]["tool_call_id"]), (31, &json!("k30")), "the first ones");
+}
+
+#[test]
 fn the_archive_keeps_messages_and_moves_with_their_results() {
     let mut kept = KeptRecords::default();
     let at = |offset| LogPlace { namespace: Namespace::default_ns(), conversation_id: conversation(), offset };

@@ -267,7 +267,10 @@ fn native(place: &str, name: &str, value: Value) -> Value {
 
 #[test]
 fn k_31_requests_in_a_providers_own_shape_pass() {
-    let password = json!([{"name": "t", "parameters": {"properties": {"password": {"type": "string"}}}}]);
+    let fields = json!({"properties": {"password": {"type": "string"}}});
+    let password = json!([{"name": "t", "parameters": fields}]);
+    let answers = json!([{"functionDeclarations": [{"name": "t", "response": fields}]}]);
+    let called = json!([{"role": "assistant", "content": [{"type": "tool_use", "input": {"api_key": "the user's"}}]}]);
     for config in [
         native("config", "output", json!("raw")),
         native("config", "output", json!("text")),
@@ -276,8 +279,11 @@ fn k_31_requests_in_a_providers_own_shape_pass() {
         native("body", "model", json!("m-1")),
         native("body", "model", json!("{{input.model}}")),
         native("body", "stream", json!(false)),
+        native("body", "background", json!(false)),
         native("body", "messages", json!("{{input.messages}}")),
         native("body", "tools", password),
+        native("body", "tools", answers),
+        native("body", "messages", called),
     ] {
         let action = generate(config);
         let taken = check(ActionDef, &action).unwrap_or_else(|problems| panic!("{action}: {problems:?}"));
@@ -302,6 +308,8 @@ fn k_31_requests_in_a_providers_own_shape_are_refused_by_field() {
         ("native", "body", Value::Null, "config.native.body", "is missing"),
         ("native", "body", json!([]), "config.native.body", "must be an object"),
         ("body", "stream", json!(true), "config.native.body.stream", "must be left out"),
+        ("body", "background", json!(true), "config.native.body.background", "must be left out"),
+        ("body", "background", json!("{{input.later}}"), "config.native.body.background", "must be left out"),
         ("body", "model", json!(7), "config.native.body.model", "must be a string"),
         ("body", "model", json!(" "), "config.native.body.model", "must not be blank"),
         ("body", "system", json!("{{#if a}}"), "config.native.body.system", "is not closed"),
@@ -309,6 +317,7 @@ fn k_31_requests_in_a_providers_own_shape_are_refused_by_field() {
         ("body", "system", json!([{"text": "{{"}]), "config.native.body.system[0].text", "is not closed"),
         ("body", "api_key", json!("x"), "config.native.body.api_key", "keys never live in definitions"),
         ("body", "system", json!(key), "config.native.body.system", "holds what looks like a key"),
+        ("body", "input", json!({"a": key}), "config.native.body.input.a", "holds what looks like a key"),
     ] {
         refused(ActionDef, &generate(native(place, name, value)), field, words);
     }
@@ -316,6 +325,23 @@ fn k_31_requests_in_a_providers_own_shape_are_refused_by_field() {
     refused(ActionDef, &generate(elsewhere), "config.native.body.model", "is no name of a model");
     let plain = json!({"prompt": "x", "output": "raw"});
     refused(ActionDef, &generate(plain), "config.output", "is of native alone");
+}
+
+#[test]
+fn models_that_are_named_in_an_address() {
+    let profile = |provider: &str, model: &str| {
+        let mut profile = least(ModelProfile);
+        profile["provider"] = json!(provider);
+        profile["model_id"] = json!(model);
+        profile
+    };
+    for model in ["../files", "a/b", "m:predict?x=", "models/models/m"] {
+        refused(ModelProfile, &profile("gemini", model), "model_id", "is no name of a model");
+        assert!(check(ModelProfile, &profile("openai", model)).is_ok(), "{model}: elsewhere it is a text");
+    }
+    for model in ["gemini-2.5-flash", "models/gemini-2.5-flash", "default"] {
+        assert!(check(ModelProfile, &profile("gemini", model)).is_ok(), "{model}");
+    }
 }
 
 #[test]

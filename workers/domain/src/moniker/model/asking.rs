@@ -26,6 +26,7 @@ pub fn call_of(call: &EffectCall, request: &ModelRequest, target: ModelTarget) -
             metadata: [("session_id".to_owned(), json!(call.session.session_id))].into_iter().collect(),
             ..CallContext::default()
         },
+        once: false,
     }
 }
 

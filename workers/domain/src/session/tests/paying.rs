@@ -25,15 +25,18 @@ fn request() -> Effect {
         json: false,
         used: Default::default(),
         since_ms: 0,
+        unrecorded: Default::default(),
     })
 }
 
-/// What a request of a step is told, after these outcomes.
-fn billed(bench: &Bench, before: &[Outcome]) -> (u64, u64, u64, i64) {
+/// What a request of a step is told, after these outcomes: calls, tokens and cost of its session and of its step, and
+/// since when its time counts.
+fn billed(bench: &Bench, before: &[Outcome]) -> ((u64, u64, u64), (u64, u64, u64), i64) {
     let mut effect = request();
     bench.session.bill(&mut effect, before, bench.now);
-    let Effect::Model(request) = effect else { panic!("{effect:?}") };
-    (request.used.calls, request.used.tokens, request.used.cost_nanos, request.since_ms)
+    let Effect::Model(ModelRequest { used, unrecorded, since_ms, .. }) = effect else { panic!("{effect:?}") };
+    let step = (unrecorded.calls, unrecorded.tokens, unrecorded.cost_nanos);
+    ((used.calls, used.tokens, used.cost_nanos), step, since_ms)
 }
 
 fn over(scope: Scope, what: Measure) -> Over {
@@ -44,14 +47,16 @@ fn over(scope: Scope, what: Measure) -> Over {
 fn calls_are_events_of_the_commit_and_counted_with_those_of_the_step_that_runs() {
     let mut bench = Bench::new(|_| ());
     bench.turn();
-    assert_eq!(billed(&bench, &[]), (0, 0, 0, 1_000), "since it started");
-    assert_eq!(billed(&bench, &[asked(7), Outcome::Ok(json!({}))]), (1, 7, 500_000_000, 1_000));
+    assert_eq!(billed(&bench, &[]), ((0, 0, 0), (0, 0, 0), 1_000), "since it started");
+    let before = [asked(7), Outcome::Ok(json!({}))];
+    assert_eq!(billed(&bench, &before), ((0, 0, 0), (1, 7, 500_000_000), 1_000));
     bench.session.note_calls(&[asked(7), asked(8), Outcome::Ok(json!({}))], bench.now);
-    assert_eq!(billed(&bench, &[asked(1)]), (3, 16, 1_500_000_000, 1_000));
+    assert_eq!(billed(&bench, &[asked(1)]), ((2, 15, 1_000_000_000), (1, 1, 500_000_000), 1_000));
     let commit = bench.commit().clone();
     let calls: Vec<_> = commit.entry.events.iter().filter(|event| event.kind == EventKind::ProviderCall).collect();
     assert_eq!(calls.len(), 2);
     assert!(calls[0].offset < calls[1].offset && calls[1].offset < commit.entry.head.next_offset);
+    assert_ne!(calls[0].data.to_value()["id"], calls[1].data.to_value()["id"], "both are billed");
     assert_eq!(commit.entry.head.models.as_ref().map(|used| used.calls), Some(2));
     let spent: Vec<u64> = crate::spending::Spent::of_steps(&commit.entry).map(|spent| spent.tokens).collect();
     assert_eq!(spent, [7, 8]);
@@ -64,7 +69,7 @@ fn a_budget_pauses_the_session_before_its_step_and_a_resume_is_a_yes() {
         bench.turn();
         assert_eq!(bench.boundary(), Next::Step);
         let start = bench.session.begin_step(bench.now);
-        bench.session.hold(start, &over(scope, Measure::Moves), bench.now);
+        bench.session.hold(start, (&over(scope, Measure::Moves), 0), bench.now);
         assert_eq!((bench.status(), bench.session.head().steps), (SessionStatus::Paused, 1));
         assert!(matches!(&bench.session.head().cause, Cause::Paused { by, reason: Some(_) } if by == "budgets"));
         assert_eq!(bench.boundary(), Next::Wait { until_ms: None });
@@ -74,7 +79,7 @@ fn a_budget_pauses_the_session_before_its_step_and_a_resume_is_a_yes() {
         let models = bench.session.head().models.clone().expect("its use");
         assert_eq!((models.raised_session, models.raised_namespace, models.held), (raised.0, raised.1, None));
         let counts_anew = scope == Scope::Session;
-        assert_eq!(billed(&bench, &[]).3, if counts_anew { 9_000 } else { 1_000 });
+        assert_eq!(billed(&bench, &[]).2, if counts_anew { 9_000 } else { 1_000 });
         // Another pause is nobody's budget.
         bench.post(ActionType::Pause, json!({}));
         bench.boundary();
@@ -91,7 +96,42 @@ fn a_session_that_is_being_stopped_is_not_paused() {
     let start = bench.session.begin_step(bench.now);
     bench.post(ActionType::Destroy, json!({}));
     bench.session.begin_stopping(bench.now);
-    bench.session.hold(start, &over(Scope::Session, Measure::Cost), bench.now);
+    bench.session.hold(start, (&over(Scope::Session, Measure::Cost), 0), bench.now);
     bench.boundary();
     assert_eq!(bench.status(), SessionStatus::Stopped);
+}
+
+#[test]
+fn what_was_asked_before_the_budget_was_met_is_no_answer_to_it() {
+    let mut bench = Bench::new(|_| ());
+    bench.turn();
+    // Accepted at 0, before the breach at 1,000.
+    let start = bench.session.begin_step(bench.now);
+    bench.session.hold(start, (&over(Scope::Session, Measure::Moves), 0), bench.now);
+    bench.post_at(0, ActionType::Resume);
+    bench.boundary();
+    assert_eq!(bench.status(), SessionStatus::Paused, "it was sent before anybody was asked");
+    bench.post_at(1_000, ActionType::Resume);
+    assert_eq!(bench.boundary(), Next::Step);
+    // A pause that was asked for meanwhile is a person's, and its end no yes.
+    let start = bench.session.begin_step(bench.now);
+    bench.post(ActionType::Pause, json!({}));
+    bench.session.hold(start, (&over(Scope::Session, Measure::Moves), 0), bench.now);
+    assert!(matches!(&bench.session.head().cause, Cause::Paused { by, .. } if by == "ana"));
+    let raised = bench.session.head().models.as_ref().map(|models| models.raised_session);
+    bench.post(ActionType::Resume, json!({}));
+    assert_eq!(bench.boundary(), Next::Step);
+    assert_eq!(bench.session.head().models.as_ref().map(|models| models.raised_session), raised);
+}
+
+#[test]
+fn a_yes_is_enough_for_the_whole_step_which_begins_anew() {
+    let mut bench = Bench::new(|_| ());
+    bench.turn();
+    let start = bench.session.begin_step(bench.now);
+    bench.session.hold(start, (&over(Scope::Namespace, Measure::Moves), 3), bench.now);
+    let held = bench.session.head().models.as_ref().and_then(|models| models.held).expect("it is held");
+    assert_eq!(held.times, 2 + 3);
+    let Cause::Paused { reason: Some(reason), .. } = &bench.session.head().cause else { panic!("{held:?}") };
+    assert!(reason.ends_with("it may use 25 moves besides"), "{reason}");
 }

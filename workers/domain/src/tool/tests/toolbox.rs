@@ -120,8 +120,14 @@ fn eight_programs_of_a_reply_call_tools() {
 #[test]
 fn who_reads_the_history_says_so() {
     assert!(!whole(&[named("plain", json!({}))]).wants_messages());
-    let reads = of_kind("sum", "llm", "generate", json!({"prompt": "{{#each messages}}x{{/each}}"}));
-    assert!(whole(&[reads]).wants_messages());
+    let wants = |config: Value| whole(&[of_kind("sum", "llm", "generate", config)]).wants_messages();
+    for prompt in ["{{#each messages}}x{{/each}}", "{{$.messages}}", "{{input.messages}} and {{messages}}"] {
+        assert!(wants(json!({ "prompt": prompt })), "{prompt}");
+    }
+    let native = json!({"native": {"provider": "openai", "body": {"messages": "{{input.messages}}"}}});
+    for own in [native, json!({"prompt": "{{input.messages}}"}), json!({"prompt": "messages"})] {
+        assert!(!wants(own.clone()), "a field of the tool's own input, or none: {own}");
+    }
 }
 
 #[test]

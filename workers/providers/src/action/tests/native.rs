@@ -88,12 +88,75 @@ async fn it_is_tried_again_and_billed_like_any_other_call() {
     let (actions, kept) = (asking("anthropic", &server), Kept::default());
     let settings = native("anthropic", json!({"model": "{{input.model}}", "messages": []}));
     let asked = call(ActionKind::Llm, settings, json!({"model": "m-2"}));
+    let asked = ActionCall { effect_class: EffectClass::Idempotent, ..asked };
     assert_eq!(actions.run_billed(&asked, &kept).await.unwrap(), json!(text));
     assert_eq!(sent(&server, 1)["model"], "m-2", "the body names its model");
     assert_eq!(kept.ids(), ["t1.1.0.llm.1"]);
     let record = kept.0.lock().unwrap()[0].clone();
     assert_eq!((record.provider.as_str(), record.model.as_str(), record.cost), ("anthropic", "m-2", Some(0.102)));
     assert_eq!(record.outcome.map(|outcome| (outcome.ok, outcome.attempts)), Some((true, 2)));
+}
+
+/// Its body may have tools that the provider runs.
+#[tokio::test(start_paused = true)]
+async fn what_may_have_had_an_effect_is_sent_again_only_where_that_is_safe() {
+    let overloaded = json!({"type": "error", "error": {"type": "overloaded_error", "message": "no"}}).to_string();
+    let many = json!({"type": "error", "error": {"type": "rate_limit_error", "message": "no"}}).to_string();
+    let (answer, text) = recorded(Vendor::Anthropic);
+    let own = native("anthropic", json!({"messages": []}));
+    let run = async |class: EffectClass, settings: &Value, replies: Vec<Say>| {
+        let server = FakeServer::start(replies).await;
+        let asked = ActionCall { effect_class: class, ..call(ActionKind::Llm, settings.clone(), json!({})) };
+        let result = asking("anthropic", &server).run(&asked).await;
+        (result.map_err(|failed| (failed.trouble, failed.may_have_happened)), server.requests().len())
+    };
+    for (class, times) in [
+        (EffectClass::Pure, 3),
+        (EffectClass::Idempotent, 3),
+        (EffectClass::Probeable, 1),
+        (EffectClass::AtMostOnce, 1),
+    ] {
+        for reply in [Say::Answer(529, "", overloaded.clone()), Say::HangUp] {
+            let failed = Err((Some(Trouble::ServerError), true));
+            assert_eq!(run(class, &own, vec![reply]).await, (failed, times), "{class:?}");
+        }
+        let refused = Say::Answer(429, "", many.clone());
+        let failed = Err((Some(Trouble::RateLimit), false));
+        assert_eq!(run(class, &own, vec![refused.clone()]).await, (failed, 3), "{class:?}: it did nothing");
+        let then = vec![refused, Say::Answer(200, "", answer.to_string())];
+        assert_eq!(run(class, &own, then).await, (Ok(json!(text)), 2), "{class:?}");
+        let failed = Err((Some(Trouble::ServerError), false));
+        let prompt = json!({"prompt": "x"});
+        assert_eq!(run(class, &prompt, vec![Say::HangUp]).await, (failed, 3), "a prompt changes nothing");
+    }
+}
+
+#[tokio::test]
+async fn an_answer_that_is_not_finished_has_no_text() {
+    let says = |text: &str| json!({"type": "text", "text": text});
+    let searches = json!([says("I look."), {"type": "server_tool_use", "id": "s", "name": "search"}]);
+    let calls = |text: &str| json!([says(text), {"type": "tool_use", "id": "t", "name": "look", "input": {}}]);
+    for (content, reason, told) in [
+        (searches, "pause_turn", Err("(pause_turn)")),
+        (calls(" "), "tool_use", Err("(tool_calls)")),
+        (calls("I look."), "tool_use", Ok("I look.")),
+        (json!([]), "end_turn", Ok("")),
+    ] {
+        let answer = json!({"content": content, "stop_reason": reason});
+        let server = FakeServer::start(vec![Say::Answer(200, "", answer.to_string())]).await;
+        let mut asked = call(ActionKind::Llm, native("anthropic", json!({"messages": []})), json!({}));
+        match (asking("anthropic", &server).run(&asked).await, told) {
+            (Ok(text), Ok(told)) => assert_eq!(text, told),
+            (Err(failed), Err(told)) => {
+                assert_eq!((failed.error.code, failed.trouble), (ToolErrorCode::ExecutionFailed, None));
+                let what = format!("the answer is not finished {told}; take output: raw");
+                assert_eq!(failed.error.message, what);
+            }
+            other => panic!("{reason}: {other:?}"),
+        }
+        asked.request.config.insert("output".to_owned(), json!("raw"));
+        assert_eq!(asking("anthropic", &server).run(&asked).await.unwrap(), answer, "{reason}");
+    }
 }
 
 #[tokio::test]

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use crate::config::{Endpoint, Vendor};
 use crate::model::fold::{Side, fold};
-use crate::model::{Wire, json as helper};
+use crate::model::{Wire, json as helper, model_name};
 
 pub fn wire(endpoint: &Endpoint, request: &ChatRequest, stream: bool) -> Wire {
     let mut body = match &request.native {
@@ -18,7 +18,8 @@ pub fn wire(endpoint: &Endpoint, request: &ChatRequest, stream: bool) -> Wire {
         map.remove("stream");
     }
     let base = endpoint.base_url.trim_end_matches("/v1beta");
-    let model = request.model.as_deref().unwrap_or(&endpoint.model).trim_start_matches("models/");
+    let model = model_name(endpoint, request);
+    let model = model.strip_prefix("models/").unwrap_or(model);
     let verb = if stream { "streamGenerateContent?alt=sse" } else { "generateContent" };
     Wire {
         url: format!("{base}/v1beta/models/{model}:{verb}"),

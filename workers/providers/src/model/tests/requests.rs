@@ -320,6 +320,26 @@ fn native_bodies_pass_as_they_are() {
 }
 
 #[test]
+fn a_model_that_is_part_of_an_address_cannot_lead_elsewhere() {
+    let of_profile =
+        |name: &str| request(&Endpoint::new(Vendor::Gemini, name, "https://h", None), &conversation(), false);
+    for name in ["../files", "a/b", "m:predict?x=", "models/models/m", "a b", "..", ""] {
+        let of_request = ChatRequest { model: Some(name.to_owned()), ..conversation() };
+        for refused in [of_profile(name), request(&endpoint(Vendor::Gemini, "https://h"), &of_request, false)] {
+            let refused = refused.expect_err(name);
+            assert_eq!((refused.class, refused.sent), (Class::Invalid, false), "{name}");
+            assert!(refused.message.contains("is no name of a model"), "{refused:?}");
+        }
+        let elsewhere = request(&endpoint(Vendor::Openai, "https://h"), &of_request, false).expect("a request");
+        assert_eq!(elsewhere.body["model"], name, "in a body it is a text like any other");
+    }
+    for name in ["models/gemini-2.5-flash", "gemini-2.5-flash"] {
+        let wire = of_profile(name).expect("a request");
+        assert_eq!(wire.url, "https://h/v1beta/models/gemini-2.5-flash:generateContent");
+    }
+}
+
+#[test]
 fn every_provider_has_its_own_shape() {
     let mut shapes = NativeRequest::PROVIDERS.map(Vendor::parse);
     shapes.sort();

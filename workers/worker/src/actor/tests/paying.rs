@@ -31,11 +31,20 @@ impl World {
     /// A worker that finds one session `s` of a loop. Its models take so long, and are done with the job when they are
     /// told to `halt`.
     async fn start(budget: NamespaceBudget, delay: Duration) -> Self {
+        Self::start_with("go on", budget, delay).await
+    }
+
+    /// Who is told to mumble is asked twice for each step.
+    async fn start_with(task: &str, budget: NamespaceBudget, delay: Duration) -> Self {
         let clock = SimClock::new();
         let store = MemStore::new(1, Arc::new(clock.clone()));
-        accept(&store, "s", json!({"moniker": "run_step", "task": "go on", "config": {"model_profile": "m"}})).await;
+        accept(&store, "s", json!({"moniker": "run_step", "task": task, "config": {"model_profile": "m"}})).await;
         let says = |call: &ChatCall| {
-            let done = format!("{:?}", call.request.messages).contains("halt");
+            let said = format!("{:?}", call.request.messages);
+            if said.contains("mumble") && !said.contains("The answer was") {
+                return vec![Part::text("I would rather not.")];
+            }
+            let done = said.contains("halt");
             vec![Part::text(json!({"next_step": "next", "state": {}, "text": "on", "done": done}).to_string())]
         };
         let models = ScriptedModels::new(Arc::new(says), delay, clock.clone());
@@ -117,6 +126,18 @@ async fn a_budget_of_the_namespace_pauses_a_loop_and_a_resume_allows_it_once_mor
     world.post(ActionType::Resume, "r2", json!({})).await;
     world.post(ActionType::Interrupt, "g1", json!({"guidance": "halt"})).await;
     world.until(|head| head.status == SessionStatus::Completed).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_step_has_asked_already_counts_before_it_is_recorded() {
+    let budget = NamespaceBudget { max_moves: Some(1), ..NamespaceBudget::default() };
+    let world = World::start_with("mumble", budget, LOOK).await;
+    let (head, reason) = world.held().await;
+    assert_eq!((head.steps, world.models.asked().len(), world.calls().len()), (0, 1, 1), "{reason}");
+    assert!(reason.ends_with("it may use 2 moves besides"), "the step begins anew: {reason}");
+    world.post(ActionType::Resume, "r1", json!({})).await;
+    let head = world.until(|head| head.steps == 1).await;
+    assert_eq!((head.models.map(|models| models.calls), world.models.asked().len()), (Some(3), 3));
 }
 
 #[tokio::test(start_paused = true)]
