@@ -109,7 +109,7 @@ async fn what_was_sent_to_a_broker_is_put_back_whoever_tells_of_it() {
     let (world, ports) = talking().await;
     dispatch(&ports, vec![retried("o1", EffectClass::Idempotent)]).await;
     let relay = async || {
-        let claimed = ports.operations.claim("python", "worker-1", Hold::Attempt(0), 1).await.unwrap();
+        let claimed = ports.operations.claim("default:python", "worker-1", Hold::Attempt(60_000), 1).await.unwrap();
         claimed.first().map(|row| row.operation.attempt)
     };
     assert_eq!(relay().await, Some(1));

@@ -161,7 +161,7 @@ async fn a_loop_counts_too_and_is_paused_until_a_person_resumes_it() {
     let events = out.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
     let calls: Vec<Value> = events.filter(|event| event["type"] == "provider_call").collect();
     assert_eq!(calls.len(), 2, "{out}");
-    assert_eq!((&calls[0]["data"]["cost"], &calls[0]["data"]["model"]), (&json!(150.0), &json!("scripted")), "{out}");
+    assert_eq!((&calls[0]["data"]["cost"], &calls[0]["data"]["model"]), (&json!(150.0), &json!("script")), "{out}");
 }
 
 #[tokio::test]
