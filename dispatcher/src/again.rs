@@ -35,7 +35,7 @@ pub async fn put_back(gateway: &Gateway, new: &NewAction) -> Answer<Option<Accep
         // Told once more, and tried again since, or soon.
         return answer(false);
     }
-    // Any other failure is the end, of whichever start it is.
+    // Any other failure is the end, also if it does not say of which start.
     if !attempt::is_passing(&failed.error) {
         return Ok(None);
     }

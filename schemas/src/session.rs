@@ -185,8 +185,6 @@ pub struct Held {
     /// The namespace's, or that of each of its sessions.
     pub of_namespace: bool,
     pub times: u32,
-    /// When it was met (epoch milliseconds).
-    pub since_ms: i64,
 }
 
 impl Head {

@@ -193,7 +193,8 @@ pub struct MoveView {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reasoning: Option<Value>,
     pub tool_calls: Vec<Value>,
-    /// In the order they came: those that are there, up to 32 MiB with the reply.
+    /// In the order they came, up to 32 MiB with the reply; of work in the background those that came within four pages
+    /// of records behind the page. `GET /api/operations/{id}` has each.
     pub tool_results: Vec<Value>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub finish: Option<Value>,

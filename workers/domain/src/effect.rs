@@ -160,8 +160,9 @@ pub struct ModelRequest {
     pub max_tokens: u32,
     /// The answer must be one JSON object.
     pub json: bool,
-    /// What the session's steps have used so far, and since when its time counts. Whoever performs it knows.
+    /// What the session's steps have used so far. This and what follows is filled in by `Session::bill`.
     pub used: ModelUse,
+    /// Since when the session's time counts (epoch milliseconds).
     pub since_ms: i64,
     /// What earlier calls of the same step have used: it is in no record yet.
     pub unrecorded: Spent,

@@ -112,6 +112,11 @@ impl CallError {
         self.again.unwrap_or(self.class.is_infrastructure())
     }
 
+    /// Refused at the door: whoever answers so has begun nothing.
+    pub fn is_turned_away(&self) -> bool {
+        self.class == Class::RateLimit && self.status == Some(429)
+    }
+
     /// The outcome of an effect whose attempts are used up.
     pub fn into_failure(self, code: Code, attempts: u32) -> EffectFailure {
         let message = self.told(attempts);
@@ -126,7 +131,7 @@ impl CallError {
             message: self.told(attempts),
             provider: provider.to_owned(),
             retriable: self.is_retriable(),
-            may_have_happened: self.sent,
+            may_have_happened: self.sent && !self.is_turned_away(),
             raw: self.word,
         }
     }

@@ -14,7 +14,7 @@ use domain::retry::MODEL;
 use schemas::problem::Code;
 
 use crate::attempts;
-use crate::call::{CallError, Class};
+use crate::call::CallError;
 use crate::config::Endpoint;
 use crate::net::Net;
 use crate::scripted::{Asked, Scripted};
@@ -60,7 +60,7 @@ pub(crate) async fn chat(net: &Net, target: &Target, call: &ChatCall, sink: Opti
     let listener = sink.filter(|sink| sink.wants_pieces());
     let log = Log::start(call, (provider, model.as_str()), listener.is_some(), &meter).told_to(&target.prices, sink);
     // Who says "too many" did nothing.
-    let repeat = |error: &CallError| !call.once || !error.sent || error.class == Class::RateLimit;
+    let repeat = |error: &CallError| !call.once || !error.sent || error.is_turned_away();
     let result = match &target.source {
         Source::Endpoint(endpoint) => match attempt::Prepared::new(endpoint, &request, &call.id, listener.is_some()) {
             Err(error) => Err((error, 0)),

@@ -75,10 +75,19 @@ pub struct Over {
 }
 
 impl Over {
-    /// The same, for as many calls more as were made in vain before it.
-    pub(crate) fn again(&self, calls: u32) -> Self {
-        let times = self.times.saturating_add(calls);
-        Self { times, more: self.more / f64::from(self.times.max(1)) * f64::from(times), ..self.clone() }
+    /// The same, where so much is to be used once more besides.
+    pub(crate) fn with(&self, besides: Spent) -> Self {
+        let used = match self.what {
+            Measure::Tokens => besides.tokens as f64,
+            Measure::Cost => besides.cost(),
+            Measure::Moves => besides.calls as f64,
+            Measure::Seconds => 0.0,
+        };
+        let whole = self.more / f64::from(self.times.max(1));
+        // A cast of a number that is too large ends at the bound.
+        let more = if whole > 0.0 { (used / whole).ceil() as u32 } else { 0 };
+        let times = self.times.saturating_add(more);
+        Self { times, more: whole * f64::from(times), ..self.clone() }
     }
 }
 

@@ -176,9 +176,7 @@ impl Session {
     /// Also the way out of `error`, back to the step that failed (K-45).
     fn apply_resume(&mut self, now_ms: i64, action: &Action) {
         match self.head.status {
-            SessionStatus::Paused | SessionStatus::Error
-                if self.is_not_its_pause(action) || self.is_no_answer(action) =>
-            {
+            SessionStatus::Paused | SessionStatus::Error if self.is_not_its_pause(action) => {
                 self.unsaved.settle_ok(action.action_id.clone());
             }
             SessionStatus::Paused | SessionStatus::Error => {

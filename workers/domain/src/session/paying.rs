@@ -1,6 +1,5 @@
 //! What the steps of a session ask of models: each call is an event, and is paid for whatever becomes of the step.
 
-use schemas::action::Action;
 use schemas::event::EventKind;
 use schemas::json::Json;
 use schemas::limits::{PROVIDER_CALL_BYTES_MAX, SPENT_OF_SHARD_MAX};
@@ -37,36 +36,32 @@ impl Session {
         }
     }
 
-    /// A budget does not allow the call that a step needs, which has made so many already: the step did not happen, and
-    /// the session is paused until a person resumes it. That allows more, enough for the whole step, because it begins
-    /// anew.
-    pub fn hold(&mut self, start: StepStart, (over, made): (&Over, usize), now_ms: i64) {
+    /// A budget does not allow the call that a step needs, which has made others already: the step did not happen, and
+    /// the session is paused until a person resumes it. That allows more, enough to make those others again, because
+    /// the step begins anew; of time it allows the whole once more.
+    pub fn hold(&mut self, start: StepStart, (over, made): (&Over, &[Outcome]), now_ms: i64) {
         self.abandon_step(start);
         // Whatever was asked before is about something else.
         self.apply_control(now_ms);
         if self.head.status != SessionStatus::Running {
             return;
         }
-        let over = &over.again(u32::try_from(made).unwrap_or(u32::MAX));
+        let mut again = Spent::default();
+        made.iter().filter_map(spent).for_each(|spent| again.add(spent));
+        let over = &over.with(again);
         let reason = converse::held(over);
         let detail = json!({"by": BUDGETS, "reason": reason, "over": over});
         self.set_status(now_ms, SessionStatus::Paused, detail);
         self.head.cause = Cause::Paused { by: BUDGETS.to_owned(), reason: Some(reason) };
         self.head.wake_at_ms = None;
-        let held = Held { of_namespace: over.scope == Scope::Namespace, times: over.times, since_ms: now_ms };
+        let held = Held { of_namespace: over.scope == Scope::Namespace, times: over.times };
         self.head.models.get_or_insert_default().held = Some(held);
-    }
-
-    /// Whether a resume was accepted before the budget that stops the session was met, and so is no answer to that.
-    pub(super) fn is_no_answer(&self, resume: &Action) -> bool {
-        let held = self.head.models.as_ref().and_then(|models| models.held);
-        held.is_some_and(|held| resume.accepted_at_ms < held.since_ms)
     }
 
     /// A resume of a session that a budget stopped is a yes.
     pub(super) fn allow_more(&mut self, now_ms: i64) {
         let Some(models) = &mut self.head.models else { return };
-        let Some(Held { of_namespace, times, .. }) = models.held.take() else { return };
+        let Some(Held { of_namespace, times }) = models.held.take() else { return };
         if of_namespace {
             models.raised_namespace = models.raised_namespace.saturating_add(times);
         } else {

@@ -110,15 +110,6 @@ impl Bench {
     }
 
     fn post_by(&mut self, actor: &str, kind: ActionType, payload: Value) {
-        self.accept(actor, self.now, kind, payload);
-    }
-
-    /// Of the same person, accepted then.
-    fn post_at(&mut self, accepted_at_ms: i64, kind: ActionType) {
-        self.accept("ana", accepted_at_ms, kind, json!({}));
-    }
-
-    fn accept(&mut self, actor: &str, accepted_at_ms: i64, kind: ActionType, payload: Value) {
         let counter = if kind.lane() == Lane::Control { &mut self.control } else { &mut self.work };
         *counter += 1;
         let (lane, session_seq) = (kind.lane().as_str(), *counter);
@@ -135,7 +126,7 @@ impl Bench {
             actor: actor.to_owned(),
             payload: Json::of(&payload),
             metadata: Json::null(),
-            accepted_at_ms,
+            accepted_at_ms: 0,
             opens: None,
         });
         assert_eq!(admission, Admission::Admitted);

@@ -44,9 +44,7 @@ pub fn failed(failure: ChatFailure) -> ActionFailure {
     if is_of_request && !failure.may_have_happened {
         return ActionFailure::invalid(format!("native cannot be sent: {}", failure.message));
     }
-    // Who says "too many" did nothing.
-    let may_have_happened = failure.may_have_happened && failure.category != ErrorCategory::RateLimit;
-    ActionFailure { may_have_happened, ..llm::failed(failure) }
+    ActionFailure { may_have_happened: failure.may_have_happened, ..llm::failed(failure) }
 }
 
 /// An answer whose text is not what was asked for: the model would go on, or waits for tools that nobody runs here.

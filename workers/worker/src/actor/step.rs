@@ -10,6 +10,7 @@ use domain::effect::{
 };
 use domain::moniker::{Decision, EFFECTS_PER_STEP_MAX};
 use domain::session::{StepStart, StepTaken};
+use schemas::action::Lane;
 use schemas::limits::{DESTROY_GRACE_MS, EFFECT_MS_MAX};
 use schemas::problem::Code;
 use schemas::session::SessionStatus;
@@ -178,9 +179,11 @@ impl Live {
         let over = outcomes.last().and_then(Outcome::asked).and_then(|asked| asked.over.clone());
         let Some(over) = over else { return Ok(Some(start)) };
         self.note_done(std::mem::take(answered), outcomes);
+        // Whoever was asked for something before the budget was met did not answer to that.
         self.read_mail();
+        self.session.inbox(Lane::Control).suspect();
         self.read_ledger().await;
-        self.session.hold(start, (&over, outcomes.len() - 1), self.context.now_ms());
+        self.session.hold(start, (&over, outcomes), self.context.now_ms());
         Ok(None)
     }
 

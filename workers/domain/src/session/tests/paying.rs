@@ -69,7 +69,7 @@ fn a_budget_pauses_the_session_before_its_step_and_a_resume_is_a_yes() {
         bench.turn();
         assert_eq!(bench.boundary(), Next::Step);
         let start = bench.session.begin_step(bench.now);
-        bench.session.hold(start, (&over(scope, Measure::Moves), 0), bench.now);
+        bench.session.hold(start, (&over(scope, Measure::Moves), &[]), bench.now);
         assert_eq!((bench.status(), bench.session.head().steps), (SessionStatus::Paused, 1));
         assert!(matches!(&bench.session.head().cause, Cause::Paused { by, reason: Some(_) } if by == "budgets"));
         assert_eq!(bench.boundary(), Next::Wait { until_ms: None });
@@ -96,7 +96,7 @@ fn a_session_that_is_being_stopped_is_not_paused() {
     let start = bench.session.begin_step(bench.now);
     bench.post(ActionType::Destroy, json!({}));
     bench.session.begin_stopping(bench.now);
-    bench.session.hold(start, (&over(Scope::Session, Measure::Cost), 0), bench.now);
+    bench.session.hold(start, (&over(Scope::Session, Measure::Cost), &[]), bench.now);
     bench.boundary();
     assert_eq!(bench.status(), SessionStatus::Stopped);
 }
@@ -105,18 +105,17 @@ fn a_session_that_is_being_stopped_is_not_paused() {
 fn what_was_asked_before_the_budget_was_met_is_no_answer_to_it() {
     let mut bench = Bench::new(|_| ());
     bench.turn();
-    // Accepted at 0, before the breach at 1,000.
     let start = bench.session.begin_step(bench.now);
-    bench.session.hold(start, (&over(Scope::Session, Measure::Moves), 0), bench.now);
-    bench.post_at(0, ActionType::Resume);
+    bench.post(ActionType::Resume, json!({}));
+    bench.session.hold(start, (&over(Scope::Session, Measure::Moves), &[]), bench.now);
     bench.boundary();
     assert_eq!(bench.status(), SessionStatus::Paused, "it was sent before anybody was asked");
-    bench.post_at(1_000, ActionType::Resume);
+    bench.post(ActionType::Resume, json!({}));
     assert_eq!(bench.boundary(), Next::Step);
     // A pause that was asked for meanwhile is a person's, and its end no yes.
     let start = bench.session.begin_step(bench.now);
     bench.post(ActionType::Pause, json!({}));
-    bench.session.hold(start, (&over(Scope::Session, Measure::Moves), 0), bench.now);
+    bench.session.hold(start, (&over(Scope::Session, Measure::Moves), &[]), bench.now);
     assert!(matches!(&bench.session.head().cause, Cause::Paused { by, .. } if by == "ana"));
     let raised = bench.session.head().models.as_ref().map(|models| models.raised_session);
     bench.post(ActionType::Resume, json!({}));
@@ -129,9 +128,9 @@ fn a_yes_is_enough_for_the_whole_step_which_begins_anew() {
     let mut bench = Bench::new(|_| ());
     bench.turn();
     let start = bench.session.begin_step(bench.now);
-    bench.session.hold(start, (&over(Scope::Namespace, Measure::Moves), 3), bench.now);
+    bench.session.hold(start, (&over(Scope::Namespace, Measure::Moves), &[asked(1), asked(1), asked(1)]), bench.now);
     let held = bench.session.head().models.as_ref().and_then(|models| models.held).expect("it is held");
-    assert_eq!(held.times, 2 + 3);
+    assert_eq!(held.times, 2 + 1, "a bound of 5 moves has room for 3 more");
     let Cause::Paused { reason: Some(reason), .. } = &bench.session.head().cause else { panic!("{held:?}") };
-    assert!(reason.ends_with("it may use 25 moves besides"), "{reason}");
+    assert!(reason.ends_with("it may use 15 moves besides"), "{reason}");
 }
