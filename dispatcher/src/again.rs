@@ -42,11 +42,11 @@ pub async fn put_back(gateway: &Gateway, new: &NewAction) -> Answer<Option<Accep
     if failed.attempt.is_none() && !is_of_the_last_start(operation, &claimant(&new.actor))? {
         return answer(false);
     }
+    let holder = operation.claimed_by.as_deref().filter(|_| operation.state == OperationState::Running);
+    // Nobody has it: it is waiting for its next start already.
+    let Some(claimant) = holder else { return answer(false) };
     let next = attempt::reported(operation, failed.error, gateway.clock.now_ms());
     let Some(Next::Again { after_ms, error, lost }) = next else { return Ok(None) };
-    let holder = operation.claimed_by.as_deref().filter(|_| operation.state == OperationState::Running);
-    // Nobody has it: it is waiting for that already.
-    let Some(claimant) = holder else { return answer(false) };
     // Of two who tell the same at once, one finds the claim that failed.
     let claim = Claim { claimant, until_ms: operation.until_ms };
     let (id, ended) = (&operation.operation_id, Ended::Again { after_ms, error, lost });

@@ -185,6 +185,9 @@ pub struct Held {
     /// The namespace's, or that of each of its sessions.
     pub of_namespace: bool,
     pub times: u32,
+    /// Of a budget of seconds: what the step had taken by then, which begins anew.
+    #[serde(default)]
+    pub took_ms: i64,
 }
 
 impl Head {

@@ -48,7 +48,7 @@ pub use leases::{Heard, Lease, Leases, RoleInfo, ShardInfo, WorkerInfo};
 pub use ledger::{Accepted, Ledger, LedgerStats, Pending, Refusal, Verdict};
 pub use live::{ConversationKey, Listening, Live, News, Notice, Subscription};
 pub use memories::{Memories, MemoryListQuery, MemoryPage, Remembered, Unembedded};
-pub use models::{DeltaSink, Models};
+pub use models::{DeltaSink, Models, Unheard};
 pub use operations::{Claim, Ended, Ending, Hold, OperationQuery, OperationRow, Operations};
 pub use queue::{Content, Deliveries, Delivery, Foreign, Queue};
 pub use sessions::{SessionQuery, Sessions};

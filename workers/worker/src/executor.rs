@@ -7,7 +7,6 @@ mod nudge;
 mod record;
 mod relay;
 mod run;
-mod till;
 #[cfg(test)]
 mod tests;
 

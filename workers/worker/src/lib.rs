@@ -17,3 +17,4 @@ mod outgoing;
 mod shard_task;
 mod schedule;
 mod lease;
+mod till;

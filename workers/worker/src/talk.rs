@@ -17,7 +17,6 @@ mod steps;
 mod stream;
 #[cfg(test)]
 mod tests;
-mod unheard;
 
 use std::collections::{BTreeMap, HashMap};
 use std::future::Future;

@@ -69,6 +69,22 @@ async fn a_failure_of_the_infrastructure_costs_an_attempt_until_they_are_used_up
     assert_eq!(told.payload.to_value()["error"]["code"], "TIMEOUT");
 }
 
+/// However late that is: only a start that fails may be the last one there is time for.
+#[tokio::test(start_paused = true)]
+async fn a_failure_that_is_told_once_more_does_not_end_what_waits() {
+    let (world, ports) = talking().await;
+    let task = retried("o1", EffectClass::Idempotent);
+    dispatch(&ports, vec![Operation { wait_ms: Some(1_500), ..task }]).await;
+    assert_eq!(claimed(&world).await, 1);
+    let report = || failed("o1", "TIMEOUT", json!({"attempt": 1}));
+    assert!(tell(&world, report()).await);
+    pass(900).await;
+    assert!(!tell(&world, report()).await);
+    assert_eq!(ports.work_state("o1").await, OperationState::Pending);
+    pass(100).await;
+    assert_eq!(claimed(&world).await, 2);
+}
+
 /// Of workers with names of their own.
 #[tokio::test(start_paused = true)]
 async fn a_failure_that_does_not_say_its_attempt_ends_no_later_one() {

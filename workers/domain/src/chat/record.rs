@@ -69,6 +69,8 @@ pub struct RequestOutcome {
 
 /// How many calls a record has besides its own.
 const ADDED: &str = "added_calls";
+/// What attempts have used that brought no reply.
+pub const LOST: &str = "lost_attempts";
 
 /// What shortens a record, one after the other.
 const SHORTENINGS: [fn(&mut ProviderCallRecord); 4] = [
@@ -84,7 +86,8 @@ const SHORTENINGS: [fn(&mut ProviderCallRecord); 4] = [
         }
     },
     |record| {
-        record.response_metadata.clear();
+        // What is billed stays.
+        record.response_metadata.retain(|name, _| [ADDED, LOST].contains(&name.as_str()));
         record.request_id = None;
     },
 ];

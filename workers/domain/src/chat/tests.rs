@@ -4,6 +4,8 @@ use serde_json::{Value, json};
 
 use super::*;
 
+mod record;
+
 #[test]
 fn a_message_is_read_from_a_text_or_from_parts() {
     let message: Message = serde_json::from_value(json!({"role": "user", "content": "hi"})).expect("a message");

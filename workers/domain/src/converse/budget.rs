@@ -75,13 +75,13 @@ pub struct Over {
 }
 
 impl Over {
-    /// The same, where so much is to be used once more besides.
-    pub(crate) fn with(&self, besides: Spent) -> Self {
+    /// The same, where so much is to be used once more besides: of time, so much exactly.
+    pub(crate) fn with(&self, besides: Spent, took_ms: i64) -> Self {
         let used = match self.what {
             Measure::Tokens => besides.tokens as f64,
             Measure::Cost => besides.cost(),
             Measure::Moves => besides.calls as f64,
-            Measure::Seconds => 0.0,
+            Measure::Seconds => return Self { more: self.more + took_ms as f64 / 1_000.0, ..self.clone() },
         };
         let whole = self.more / f64::from(self.times.max(1));
         // A cast of a number that is too large ends at the bound.

@@ -2,6 +2,7 @@
 
 use async_trait::async_trait;
 
+use super::Bill;
 use crate::chat::{ChatCall, ChatDelta, ChatOutcome, ModelTarget, ProviderCallRecord};
 
 #[async_trait]
@@ -38,5 +39,22 @@ pub trait DeltaSink: Send + Sync {
     /// used by then, which the provider bills all the same. Called at most once, while the future is dropped.
     fn dropped(&self, record: ProviderCallRecord) {
         drop(record);
+    }
+}
+
+/// Listens to a call for its end alone, if that is to be dropped: what it has used goes on a bill.
+pub struct Unheard<'a>(pub &'a dyn Bill);
+
+impl DeltaSink for Unheard<'_> {
+    fn delta(&self, _attempt: u32, _index: u64, _delta: ChatDelta) {}
+
+    fn retract(&self, _attempt: u32) {}
+
+    fn wants_pieces(&self) -> bool {
+        false
+    }
+
+    fn dropped(&self, record: ProviderCallRecord) {
+        self.0.add(record);
     }
 }

@@ -7,7 +7,8 @@ use schemas::session::{Cause, Held, ModelUse, SessionStatus};
 use serde_json::json;
 
 use super::{Session, StepStart};
-use crate::converse::{self, Over, Scope};
+use crate::chat::ProviderCallRecord;
+use crate::converse::{self, Measure, Over, Scope};
 use crate::effect::{Effect, Outcome};
 use crate::spending::Spent;
 
@@ -29,17 +30,19 @@ impl Session {
         for record in records {
             count(self.head.models.get_or_insert_default(), Spent::of_call(record));
             let offset = self.next_offset();
-            let mut record = record.within(PROVIDER_CALL_BYTES_MAX);
             // A step that begins anew asks under the same key, and is billed for both.
-            record.id = format!("{}:{offset}", record.id);
+            let record = ProviderCallRecord { id: format!("{}:{offset}", record.id), ..record.clone() };
+            let record = record.within(PROVIDER_CALL_BYTES_MAX);
             self.unsaved.event(offset, now_ms, EventKind::ProviderCall, Json::of(&record));
         }
     }
 
     /// A budget does not allow the call that a step needs, which has made others already: the step did not happen, and
     /// the session is paused until a person resumes it. That allows more, enough to make those others again, because
-    /// the step begins anew; of time it allows the whole once more.
+    /// the step begins anew.
     pub fn hold(&mut self, start: StepStart, (over, made): (&Over, &[Outcome]), now_ms: i64) {
+        // Time counts from the yes on, and this much later: a step that takes longer than it may would not come to an end.
+        let took_ms = if over.what == Measure::Seconds { now_ms.saturating_sub(start.started_ms).max(0) } else { 0 };
         self.abandon_step(start);
         // Whatever was asked before is about something else.
         self.apply_control(now_ms);
@@ -48,25 +51,25 @@ impl Session {
         }
         let mut again = Spent::default();
         made.iter().filter_map(spent).for_each(|spent| again.add(spent));
-        let over = &over.with(again);
+        let over = &over.with(again, took_ms);
         let reason = converse::held(over);
         let detail = json!({"by": BUDGETS, "reason": reason, "over": over});
         self.set_status(now_ms, SessionStatus::Paused, detail);
         self.head.cause = Cause::Paused { by: BUDGETS.to_owned(), reason: Some(reason) };
         self.head.wake_at_ms = None;
-        let held = Held { of_namespace: over.scope == Scope::Namespace, times: over.times };
+        let held = Held { of_namespace: over.scope == Scope::Namespace, times: over.times, took_ms };
         self.head.models.get_or_insert_default().held = Some(held);
     }
 
     /// A resume of a session that a budget stopped is a yes.
     pub(super) fn allow_more(&mut self, now_ms: i64) {
         let Some(models) = &mut self.head.models else { return };
-        let Some(Held { of_namespace, times }) = models.held.take() else { return };
+        let Some(Held { of_namespace, times, took_ms }) = models.held.take() else { return };
         if of_namespace {
             models.raised_namespace = models.raised_namespace.saturating_add(times);
         } else {
             models.raised_session = models.raised_session.saturating_add(times);
-            models.since_ms = Some(now_ms);
+            models.since_ms = Some(now_ms.saturating_add(took_ms));
         }
     }
 }

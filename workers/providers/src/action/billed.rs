@@ -1,8 +1,8 @@
 //! Whose bill a call of a model is on.
 
 use async_trait::async_trait;
-use domain::chat::{ChatDelta, ProviderCallRecord};
-use domain::ports::{ActionCall, ActionFailure, ActionRunner, Bill, DeltaSink, Probe};
+use domain::chat::ProviderCallRecord;
+use domain::ports::{ActionCall, ActionFailure, ActionRunner, Bill, Probe};
 use serde_json::Value;
 
 /// Of callers that keep none.
@@ -39,22 +39,5 @@ impl ActionRunner for OnBill<'_> {
 
     async fn probe(&self, call: &ActionCall) -> Probe {
         self.runner.probe(call).await
-    }
-}
-
-/// Listens to a call of a model for its end alone, if that is to be dropped.
-pub struct Dropped<'a>(pub &'a dyn Bill);
-
-impl DeltaSink for Dropped<'_> {
-    fn delta(&self, _attempt: u32, _index: u64, _delta: ChatDelta) {}
-
-    fn retract(&self, _attempt: u32) {}
-
-    fn wants_pieces(&self) -> bool {
-        false
-    }
-
-    fn dropped(&self, record: ProviderCallRecord) {
-        self.0.add(record);
     }
 }

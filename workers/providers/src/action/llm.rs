@@ -6,7 +6,7 @@ use domain::chat::{
     ToolErrorCode,
 };
 use domain::failure::Failure;
-use domain::ports::{ActionCall, ActionFailure, Bill, Definitions, Models, Trouble};
+use domain::ports::{ActionCall, ActionFailure, Bill, Definitions, Models, Trouble, Unheard};
 use domain::template::Escape;
 use domain::tool::schema;
 use schemas::definition::{self, DefinitionKind, PromptSpec};
@@ -15,7 +15,6 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
-use super::billed::Dropped;
 use super::native::{self, Output};
 use super::{project, template};
 
@@ -70,7 +69,7 @@ pub async fn run(
     let is_native = request.native.is_some();
     let once = is_native && native::is_once(call);
     let asked = ChatCall { id: id(call), target, request, context: context(call), once };
-    let outcome = models.chat(&asked, Some(&Dropped(bill))).await;
+    let outcome = models.chat(&asked, Some(&Unheard(bill))).await;
     bill.add(outcome.record);
     let reply = outcome.result.map_err(|failure| if is_native { native::failed(failure) } else { failed(failure) })?;
     if let Some(unfinished) = native::unfinished(&reply).filter(|_| is_native && output == Output::Text) {

@@ -26,6 +26,14 @@ const CUT_AGAIN_MS: i64 = 20;
 /// How long a call that is told to end early has for it.
 const CUT_MS: u64 = 1_000;
 
+/// What the effects of a step have come to.
+#[derive(Default)]
+struct Made {
+    outcomes: Vec<Outcome>,
+    /// Settled by the commit that holds the answers: after a crash before it they are in doubt.
+    answered: Vec<EffectRow>,
+}
+
 /// How an effect ended for the step that asked for it.
 enum Performed {
     Done(Outcome),
@@ -96,36 +104,34 @@ impl Live {
 
     /// Decides and performs until the step ends one way or another.
     async fn rounds(&mut self, start: StepStart) -> Flow {
-        let (mut start, mut outcomes) = (start, Vec::new());
-        // Settled by the commit that holds their answers: after a crash before it they are in doubt.
-        let mut answered = Vec::new();
+        let (mut start, mut made) = (start, Made::default());
         loop {
-            let decided = self.decide(start, outcomes).await?;
-            (start, outcomes) = (decided.start, decided.outcomes);
+            let decided = self.decide(start, made.outcomes).await?;
+            (start, made.outcomes) = (decided.start, decided.outcomes);
             match decided.decision {
-                Decision::Perform(effect) if outcomes.len() < EFFECTS_PER_STEP_MAX => {
-                    match self.round(start, effect, &mut outcomes, &mut answered).await? {
+                Decision::Perform(effect) if made.outcomes.len() < EFFECTS_PER_STEP_MAX => {
+                    match self.round(start, effect, &mut made).await? {
                         Some(goes_on) => start = goes_on,
                         None => return Ok(()),
                     }
                 }
                 Decision::Perform(_) => {
-                    self.note_done(answered, &outcomes);
+                    self.note_done(made);
                     let message = format!("asked for more than {EFFECTS_PER_STEP_MAX} effects in one step");
                     self.fail(start, Code::StepFailed, message)?;
                     return Ok(());
                 }
                 waits @ (Decision::AwaitInput | Decision::AwaitOperation) => {
-                    self.note_done(answered, &outcomes);
+                    self.note_done(made);
                     return self.wait_for_news(start, waits == Decision::AwaitOperation).await;
                 }
                 Decision::Refuse { code, message } => {
-                    self.note_done(answered, &outcomes);
+                    self.note_done(made);
                     self.session.refuse_arrival(start, code, message, self.context.now_ms());
                     return Ok(());
                 }
                 Decision::Fail { code, message } => {
-                    self.note_done(answered, &outcomes);
+                    self.note_done(made);
                     return self.fail(start, code, message);
                 }
                 Decision::Emit { out, took_arrival, emits } => {
@@ -134,7 +140,7 @@ impl Live {
                     }
                     let now = self.context.now_ms();
                     metrics::histogram!(metric::STEP_SECONDS).record((now - start.started_ms).max(0) as f64 / 1_000.0);
-                    self.note_done(answered, &outcomes);
+                    self.note_done(made);
                     let change = contexts::Change::of(&start, &emits);
                     if self.session.finish_emitting(start, out, took_arrival, *emits, now) == StepTaken::Ok {
                         self.contexts.take(change);
@@ -146,7 +152,7 @@ impl Live {
                     self.save_in_time()?;
                     let now = self.context.now_ms();
                     metrics::histogram!(metric::STEP_SECONDS).record((now - start.started_ms).max(0) as f64 / 1_000.0);
-                    self.note_done(answered, &outcomes);
+                    self.note_done(made);
                     self.session.finish_step(start, out, took_arrival, now);
                     return Ok(());
                 }
@@ -155,35 +161,31 @@ impl Live {
     }
 
     /// One effect more. `None`: the step ends without its outcome.
-    async fn round(
-        &mut self,
-        start: StepStart,
-        mut effect: Effect,
-        outcomes: &mut Vec<Outcome>,
-        answered: &mut Vec<EffectRow>,
-    ) -> Flow<Option<StepStart>> {
-        self.session.bill(&mut effect, outcomes, self.context.now_ms());
-        let row = self.effect_row(&start, outcomes.len(), &effect, EffectState::Settled);
-        match self.perform(&start, outcomes.len(), effect).await? {
+    async fn round(&mut self, start: StepStart, mut effect: Effect, made: &mut Made) -> Flow<Option<StepStart>> {
+        let index = made.outcomes.len();
+        self.session.bill(&mut effect, &made.outcomes, self.context.now_ms());
+        let row = self.effect_row(&start, index, &effect, EffectState::Settled);
+        match self.perform(&start, index, effect).await? {
             Performed::Done(outcome) => {
-                outcomes.push(outcome);
-                answered.extend(row);
+                made.outcomes.push(outcome);
+                made.answered.extend(row);
             }
             Performed::Cut(outcome) => {
-                outcomes.extend(outcome);
-                self.session.note_calls(outcomes, self.context.now_ms());
+                made.outcomes.extend(outcome);
+                self.session.note_calls(&made.outcomes, self.context.now_ms());
                 self.session.abandon_step(start);
                 return Ok(None);
             }
         }
-        let over = outcomes.last().and_then(Outcome::asked).and_then(|asked| asked.over.clone());
+        let over = made.outcomes.last().and_then(Outcome::asked).and_then(|asked| asked.over.clone());
         let Some(over) = over else { return Ok(Some(start)) };
-        self.note_done(std::mem::take(answered), outcomes);
+        self.note_effects(std::mem::take(&mut made.answered));
+        self.session.note_calls(&made.outcomes, self.context.now_ms());
         // Whoever was asked for something before the budget was met did not answer to that.
         self.read_mail();
         self.session.inbox(Lane::Control).suspect();
         self.read_ledger().await;
-        self.session.hold(start, (&over, outcomes), self.context.now_ms());
+        self.session.hold(start, (&over, &made.outcomes), self.context.now_ms());
         Ok(None)
     }
 
@@ -205,9 +207,9 @@ impl Live {
     }
 
     /// What the effects of a step that ends leave behind, whatever it comes to.
-    fn note_done(&mut self, rows: Vec<EffectRow>, outcomes: &[Outcome]) {
-        self.note_effects(rows);
-        self.session.note_calls(outcomes, self.context.now_ms());
+    fn note_done(&mut self, made: Made) {
+        self.note_effects(made.answered);
+        self.session.note_calls(&made.outcomes, self.context.now_ms());
     }
 
     fn note_effects(&mut self, rows: Vec<EffectRow>) {

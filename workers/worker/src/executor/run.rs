@@ -14,8 +14,8 @@ use schemas::id::{Namespace, OperationId};
 use schemas::telemetry::metric;
 use tokio::time::Instant;
 
-use super::till::Till;
 use super::{Shared, record};
+use crate::till::Till;
 
 /// Asking a target whether something happened must not take long.
 const PROBE: Duration = Duration::from_secs(15);

@@ -9,6 +9,7 @@ use domain::context::estimate_request;
 use domain::converse::{Assembly, Checks, Compacted, Extent, Shown, Summarised, Summary};
 use domain::effect::{Outcome, TalkCall};
 use domain::memory::{MemoryKey, NewMemory};
+use domain::ports::Unheard;
 use domain::recall;
 use domain::spending::Spent;
 use schemas::id::{MemoryId, Namespace, SessionId};
@@ -18,8 +19,8 @@ use tokio::sync::Notify;
 
 use super::budgets::Allowance;
 use super::chat::{context, newest_summary};
-use super::unheard::Unheard;
 use super::{TalkDeps, failed, stored};
+use crate::till::Till;
 
 /// Ids that are tried for a batch of which somebody has deleted an earlier copy.
 const IDS_TRIED: u32 = 8;
@@ -147,7 +148,8 @@ impl Asking<'_> {
         if compacted.over.is_some() {
             return None;
         }
-        let unheard = Unheard::default();
+        let till = Till::default();
+        let unheard = Unheard(&till);
         let outcome = tokio::select! {
             biased;
             // Looked at first: a call that was cut before it began asks nobody.
@@ -157,7 +159,7 @@ impl Asking<'_> {
         // If it was cut, the call is dropped by now.
         let Some(outcome) = outcome else {
             compacted.cut = true;
-            count(compacted, unheard.used());
+            count(compacted, till.empty().pop());
             return None;
         };
         count(compacted, Some(outcome.record));

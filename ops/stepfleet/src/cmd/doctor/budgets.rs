@@ -37,14 +37,13 @@ async fn uncounted(store: &Store, config: &Config) -> Result<Vec<String>, Failur
     let mut found = Vec::new();
     for namespace in &namespaces {
         let registry = Registry { definitions: store.definitions.as_ref(), namespace };
-        let free = registry.profiles_without_prices(config).await?;
+        let profiles = registry.profiles().await?;
+        let free = profiles.iter().filter(|(_, profile)| prices(config, profile) == Prices::default());
+        let free: BTreeSet<&DefinitionId> = free.map(|(id, _)| id).collect();
         if budgets.get(namespace).is_some_and(|budget| budget.max_cost.is_some() || is_money(&budget.each)) {
             let whose = format!("namespace {namespace}");
             found.extend(free.iter().map(|profile| line(&whose, profile.as_str())));
-            // Steps without turns may name these, or none.
-            let configured = configured_without_prices(config);
-            let others = configured.iter().filter(|name| free.iter().all(|id| id.as_str() != **name));
-            found.extend(others.map(|name| line(&whose, name)));
+            found.extend(reached_without_prices(config, &profiles).map(|name| line(&whose, name)));
         }
         for (agent, profile) in registry.agents_with_money().await?.into_iter().filter(|(_, id)| free.contains(id)) {
             let place = if *namespace == Namespace::default_ns() { String::new() } else { format!(" of {namespace}") };
@@ -54,6 +53,8 @@ async fn uncounted(store: &Store, config: &Config) -> Result<Vec<String>, Failur
     Ok(found)
 }
 
+type Profiles = BTreeMap<DefinitionId, ModelProfile>;
+
 /// The definitions of one namespace.
 struct Registry<'d> {
     definitions: &'d dyn Definitions,
@@ -61,11 +62,10 @@ struct Registry<'d> {
 }
 
 impl Registry<'_> {
-    async fn profiles_without_prices(&self, config: &Config) -> Result<BTreeSet<DefinitionId>, Failure> {
+    async fn profiles(&self) -> Result<Profiles, Failure> {
         let rows = self.all(DefinitionKind::ModelProfile).await?;
         let profiles = rows.into_iter().filter_map(|row| row.content.to::<ModelProfile>().ok());
-        let free = profiles.filter(|profile| prices(config, profile) == Prices::default());
-        Ok(free.map(|profile| profile.id).collect())
+        Ok(profiles.map(|profile| (profile.id.clone(), profile)).collect())
     }
 
     /// Those whose personas bound what they cost, with each of their model profiles.
@@ -159,6 +159,13 @@ fn configured_without_prices(config: &Config) -> Vec<&str> {
     default.into_iter().chain(others.map(|(name, _)| name.as_str())).collect()
 }
 
+/// Those of them that steps without turns may name, or reach by naming none: a defined profile goes before a configured
+/// one of its name.
+fn reached_without_prices<'c>(config: &'c Config, defined: &Profiles) -> impl Iterator<Item = &'c str> {
+    let is_defined = |name: &str| defined.keys().any(|id| id.as_str() == name);
+    configured_without_prices(config).into_iter().filter(move |name| *name == DEFAULT || !is_defined(name))
+}
+
 fn line(whose: &str, profile: &str) -> String {
     format!("the budget in money of {whose} counts nothing of model profile {profile}, which has no prices")
 }
@@ -249,7 +256,15 @@ mod tests {
             (of("default", priced) + &of("local", ""), None, vec!["local"]),
             (of("local", priced), None, vec!["default"]),
         ] {
-            assert_eq!(configured_without_prices(&config(&file, model)), names, "{file}");
+            let config = config(&file, model);
+            let reached = |defined| reached_without_prices(&config, &defined).collect::<Vec<_>>();
+            assert_eq!(reached(Profiles::new()), names, "{file}");
+            let defined = ["default", "local"].map(|id| {
+                let profile = ModelProfile { id: DefinitionId::parse(id).unwrap(), ..profile(("p", "m"), &[]) };
+                (profile.id.clone(), profile)
+            });
+            let own: Vec<&str> = names.into_iter().filter(|name| *name == DEFAULT).collect();
+            assert_eq!(reached(defined.into()), own, "the defined one of that name is looked at instead: {file}");
         }
     }
 

@@ -1,6 +1,7 @@
 //! What steps ask of models, and budgets that do not allow it.
 
 use schemas::event::EventKind;
+use schemas::limits::PROVIDER_CALL_BYTES_MAX;
 
 use super::*;
 use crate::chat::{CallContext, ProviderCallRecord, Usage};
@@ -50,13 +51,20 @@ fn calls_are_events_of_the_commit_and_counted_with_those_of_the_step_that_runs()
     assert_eq!(billed(&bench, &[]), ((0, 0, 0), (0, 0, 0), 1_000), "since it started");
     let before = [asked(7), Outcome::Ok(json!({}))];
     assert_eq!(billed(&bench, &before), ((0, 0, 0), (1, 7, 500_000_000), 1_000));
-    bench.session.note_calls(&[asked(7), asked(8), Outcome::Ok(json!({}))], bench.now);
+    // Of one there is no room for all that is known.
+    let mut long = asked(8);
+    let Outcome::Asked(answered) = &mut long else { panic!("{long:?}") };
+    let note = json!("x".repeat(PROVIDER_CALL_BYTES_MAX));
+    answered.record.as_mut().expect("a record").response_metadata.insert("note".to_owned(), note);
+    bench.session.note_calls(&[asked(7), long, Outcome::Ok(json!({}))], bench.now);
     assert_eq!(billed(&bench, &[asked(1)]), ((2, 15, 1_000_000_000), (1, 1, 500_000_000), 1_000));
     let commit = bench.commit().clone();
     let calls: Vec<_> = commit.entry.events.iter().filter(|event| event.kind == EventKind::ProviderCall).collect();
     assert_eq!(calls.len(), 2);
     assert!(calls[0].offset < calls[1].offset && calls[1].offset < commit.entry.head.next_offset);
     assert_ne!(calls[0].data.to_value()["id"], calls[1].data.to_value()["id"], "both are billed");
+    let longest = calls.iter().map(|call| call.data.as_str().len()).max();
+    assert!(longest <= Some(PROVIDER_CALL_BYTES_MAX), "{longest:?}");
     assert_eq!(commit.entry.head.models.as_ref().map(|used| used.calls), Some(2));
     let spent: Vec<u64> = crate::spending::Spent::of_steps(&commit.entry).map(|spent| spent.tokens).collect();
     assert_eq!(spent, [7, 8]);
@@ -87,6 +95,24 @@ fn a_budget_pauses_the_session_before_its_step_and_a_resume_is_a_yes() {
         assert_eq!(bench.boundary(), Next::Step);
         assert_eq!(bench.session.head().models, Some(models), "nothing more is allowed");
     }
+}
+
+/// A step that takes longer than its session may would be held without end, as often as it is allowed.
+#[test]
+fn time_that_is_allowed_counts_from_where_the_step_was_held() {
+    let mut bench = Bench::new(|_| ());
+    bench.turn();
+    let start = bench.session.begin_step(bench.now);
+    bench.now += 7_500;
+    let seconds = Over { more: 5.0, times: 1, ..over(Scope::Session, Measure::Seconds) };
+    bench.session.hold(start, (&seconds, &[asked(1)]), bench.now);
+    let Cause::Paused { reason: Some(reason), .. } = &bench.session.head().cause else { panic!("it is held") };
+    assert!(reason.ends_with("it may use 12.5 seconds from the answer on besides"), "{reason}");
+    bench.now = 20_000;
+    bench.post(ActionType::Resume, json!({}));
+    assert_eq!(bench.boundary(), Next::Step);
+    assert_eq!(billed(&bench, &[]).2, 20_000 + 7_500);
+    assert_eq!(bench.session.head().models.as_ref().map(|models| models.raised_session), Some(1));
 }
 
 #[test]

@@ -10,6 +10,7 @@ use schemas::action::{ActionType, NewAction};
 use schemas::definition::{Budgets, NamespaceBudget};
 use schemas::event::EventKind;
 use schemas::json::Json;
+use schemas::limits::EFFECT_MS_MAX;
 use schemas::session::{Cause, Head};
 use testkit::contract::build::action;
 use testkit::fake::{LocalLive, ScriptedModels, WordEmbedder};
@@ -22,9 +23,11 @@ const LOOK: Duration = Duration::from_millis(10);
 const LOOKS_MAX: usize = 10_000;
 
 struct World {
+    clock: SimClock,
     store: MemStore,
     models: ScriptedModels,
-    _runner: Runner,
+    effects: Arc<Talking>,
+    runner: Option<Runner>,
 }
 
 impl World {
@@ -63,8 +66,8 @@ impl World {
         };
         let others = Library { store: store.clone(), text: String::new(), counted: Mutex::default() };
         let effects = Arc::new(Talking::new(talk, Arc::new(others)));
-        let runner = start("w1", &store, effects, &clock);
-        Self { store, models, _runner: runner }
+        let runner = Some(start("w1", &store, effects.clone(), &clock));
+        Self { clock, store, models, effects, runner }
     }
 
     async fn post(&self, kind: ActionType, id: &str, payload: Value) {
@@ -82,6 +85,17 @@ impl World {
             sleep(LOOK).await;
         }
         panic!("it never comes to that");
+    }
+
+    /// Waits until a model was asked.
+    async fn until_asked(&self) {
+        for _ in 0..LOOKS_MAX {
+            if !self.models.asked().is_empty() {
+                return;
+            }
+            sleep(LOOK).await;
+        }
+        panic!("nobody is asked");
     }
 
     /// Why the session is paused.
@@ -157,12 +171,7 @@ async fn what_each_session_may_use_bounds_a_loop_by_what_it_has_used_itself() {
 #[tokio::test(start_paused = true)]
 async fn a_call_that_urgent_guidance_ends_is_paid_for() {
     let world = World::start(NamespaceBudget::default(), Duration::from_secs(60)).await;
-    for _ in 0..LOOKS_MAX {
-        if !world.models.asked().is_empty() {
-            break;
-        }
-        sleep(LOOK).await;
-    }
+    world.until_asked().await;
     world.post(ActionType::Interrupt, "g1", json!({"guidance": "halt", "mode": MODE_NOW})).await;
     let head = world.until(|head| head.status == SessionStatus::Completed).await;
     assert_eq!((head.steps, world.models.asked().len()), (1, 2), "the step began anew");
@@ -173,13 +182,34 @@ async fn a_call_that_urgent_guidance_ends_is_paid_for() {
 #[tokio::test(start_paused = true)]
 async fn a_call_that_the_end_of_a_session_cuts_off_is_paid_for() {
     let world = World::start(NamespaceBudget::default(), Duration::from_secs(600)).await;
-    for _ in 0..LOOKS_MAX {
-        if !world.models.asked().is_empty() {
-            break;
-        }
-        sleep(LOOK).await;
-    }
+    world.until_asked().await;
     world.post(ActionType::Destroy, "d1", json!({})).await;
     let head = world.until(|head| head.status == SessionStatus::Stopped).await;
     assert_eq!((head.steps, world.calls()), (0, vec![(10, 0)]));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_that_a_hand_over_cuts_off_is_paid_for_and_its_step_begins_anew_elsewhere() {
+    let mut world = World::start(NamespaceBudget::default(), Duration::from_secs(60)).await;
+    world.until_asked().await;
+    world.runner.take().expect("a worker").drain().await;
+    assert_eq!(world.calls(), [(10, 0)]);
+    assert_eq!(world.spent().await, Spent { tokens: 10, cost_nanos: 0, calls: 1 });
+    let head = world.until(|_| true).await;
+    assert_eq!((head.steps, head.models.map(|models| models.calls)), (0, Some(1)));
+    world.runner = Some(start("w2", &world.store, world.effects.clone(), &world.clock));
+    world.until(|head| head.steps == 1).await;
+    assert_eq!((world.calls(), world.models.asked().len()), (vec![(10, 0), (10, 5)], 2));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_that_takes_too_long_fails_its_step_and_is_paid_for() {
+    let world = World::start(NamespaceBudget::default(), Duration::from_millis(2 * EFFECT_MS_MAX)).await;
+    world.until_asked().await;
+    sleep(Duration::from_millis(EFFECT_MS_MAX)).await;
+    let head = world.until(|head| head.status == SessionStatus::Error).await;
+    let error = head.last_error.expect("an error");
+    assert!(error.contains(&format!("no answer within {EFFECT_MS_MAX} ms")), "{error}");
+    assert_eq!((world.calls(), world.models.asked().len()), (vec![(10, 0)], 1));
+    assert_eq!(world.spent().await, Spent { tokens: 10, cost_nanos: 0, calls: 1 });
 }

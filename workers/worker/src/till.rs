@@ -1,4 +1,4 @@
-//! What an attempt has asked of models, until it is told to the session that pays for it.
+//! What was asked of models, until it is told to the session that pays for it.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -10,7 +10,7 @@ use schemas::limits::{ACTION_BYTES_MAX, PROVIDER_CALL_BYTES_MAX, TOOL_RESULT_BYT
 const CALLS_MAX: usize = 32;
 const _: () = assert!(TOOL_RESULT_BYTES_MAX + CALLS_MAX * PROVIDER_CALL_BYTES_MAX + (16 << 10) <= ACTION_BYTES_MAX);
 
-/// Of one attempt.
+/// Of one attempt of a tool, or of one call that may be cut short.
 #[derive(Default)]
 pub struct Till(Mutex<Vec<ProviderCallRecord>>);
 
