@@ -198,8 +198,9 @@ async fn a_call_that_a_hand_over_cuts_off_is_paid_for_and_its_step_begins_anew_e
     let head = world.until(|_| true).await;
     assert_eq!((head.steps, head.models.map(|models| models.calls)), (0, Some(1)));
     world.runner = Some(start("w2", &world.store, world.effects.clone(), &world.clock));
-    world.until(|head| head.steps == 1).await;
-    assert_eq!((world.calls(), world.models.asked().len()), (vec![(10, 0), (10, 5)], 2));
+    // The loop goes on with its next step meanwhile.
+    world.until(|head| head.steps >= 1).await;
+    assert_eq!(world.calls()[..2], [(10, 0), (10, 5)]);
 }
 
 #[tokio::test(start_paused = true)]
