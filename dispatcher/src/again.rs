@@ -23,7 +23,7 @@ pub fn claimant(worker: &str) -> String {
 /// The answer to a checked action that tells such a failure; `None`: it is for the ledger. What is tried again has no
 /// row there, so that the result that is to come finds its id free.
 pub async fn put_back(gateway: &Gateway, new: &NewAction) -> Answer<Option<AcceptedBody>> {
-    let Some(failed) = action::failure_of(new).filter(|failed| failed.error.retriable) else { return Ok(None) };
+    let Some(failed) = action::failure_of(new) else { return Ok(None) };
     let row = gateway.operations.operation(&new.namespace, &failed.operation_id).await?;
     let Some(row) = row.filter(|row| may_be_tried(&row.operation, new)) else { return Ok(None) };
     let operation = &row.operation;
@@ -39,44 +39,39 @@ pub async fn put_back(gateway: &Gateway, new: &NewAction) -> Answer<Option<Accep
     if !attempt::is_passing(&failed.error) {
         return Ok(None);
     }
-    if failed.attempt.is_none() && !is_of_the_last_start(operation, &claimant(&new.actor))? {
-        return answer(false);
-    }
-    let holder = operation.claimed_by.as_deref().filter(|_| operation.state == OperationState::Running);
-    // Nobody has it: it is waiting for its next start already.
-    let Some(claimant) = holder else { return answer(false) };
     let next = attempt::reported(operation, failed.error, gateway.clock.now_ms());
+    let holder = operation.claimed_by.as_deref().filter(|_| operation.state == OperationState::Running);
+    let Some(holder) = holder else {
+        // It waits for its next start, and this was told before; but of a start that was taken for lost, nothing was.
+        let has_failed = operation.attempt > operation.lost;
+        return if has_failed || matches!(next, Some(Next::Again { .. })) { answer(false) } else { Ok(None) };
+    };
+    if failed.attempt.is_none() {
+        check_start(operation, holder, &claimant(&new.actor))?;
+    }
     let Some(Next::Again { after_ms, error, lost }) = next else { return Ok(None) };
     // Of two who tell the same at once, one finds the claim that failed.
-    let claim = Claim { claimant, until_ms: operation.until_ms };
+    let claim = Claim { claimant: holder, until_ms: operation.until_ms };
     let (id, ended) = (&operation.operation_id, Ended::Again { after_ms, error, lost });
     let ending = gateway.operations.end(&new.namespace, id, Some(claim), ended).await?;
     tracing::debug!(operation = %id, attempt = operation.attempt, after_ms, ?ending, "a worker's attempt failed");
     answer(matches!(ending, Ending::Scheduled))
 }
 
-/// Whether a failure that does not say its attempt is of the newest start of its operation, and not of one that has
-/// failed before: of the one that `reporter` holds.
+/// Holds a failure that does not say its attempt against the start that `holder` has.
 ///
 /// # Errors
-/// It can be of either.
-fn is_of_the_last_start(operation: &Operation, reporter: &str) -> Answer<bool> {
-    // Starts that were lost have told nothing. One that runs has not either.
-    let is_running = operation.state == OperationState::Running;
-    if operation.attempt.saturating_sub(operation.lost) <= u32::from(is_running) {
-        return Ok(true);
+/// It may be of a start that has failed before.
+fn check_start(operation: &Operation, holder: &str, reporter: &str) -> Answer<()> {
+    // Starts that were lost have told nothing, and the one that runs has not either.
+    let none_has_failed = operation.attempt.saturating_sub(operation.lost) <= 1;
+    // What was sent to a broker is held by who sent it: whoever took it there has no name here.
+    if none_has_failed || holder == reporter || !holder.starts_with(CLAIMANT) {
+        return Ok(());
     }
-    match operation.claimed_by.as_deref().filter(|_| is_running) {
-        // Nobody has it: it waits for its next start, or whoever had it has given it up, and tells no end of it.
-        None => Ok(false),
-        // What was sent to a broker is held by who sent it: whoever took it there has no name here.
-        Some(holder) if holder == reporter || !holder.starts_with(CLAIMANT) => Ok(true),
-        Some(_) => {
-            let what = "is missing; send the attempt of the task, as it was claimed: one that has failed before is run \
-                        again, and it cannot be told of which of them this is";
-            Err(Refused::field("payload.attempt", what))
-        }
-    }
+    let what = "is missing; send the attempt of the task, as it was claimed: one that has failed before is run again, and \
+                it cannot be told of which of them this is";
+    Err(Refused::field("payload.attempt", what))
 }
 
 /// Whether an action is about work of others that a worker has begun, and names no session but its own.

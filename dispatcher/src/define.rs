@@ -1,6 +1,8 @@
 //! How definitions get in: each checked whole, what they refer to looked up, then all written in
 //! one transaction, or only planned.
 
+mod renamed;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use domain::action::hash::hex;
@@ -70,9 +72,10 @@ pub async fn define(
             found.insert(key, refused);
         }
     }
-    let referring = || referring.iter().map(|(index, all)| (*index, all.as_slice()));
-    let unmet = plan::unmet_of(referring(), &items, &found);
-    let unmet = unmet.into_iter().chain(plan::namesakes(referring(), &names(&wanted, &known)));
+    let refer = || referring.iter().map(|(index, all)| (*index, all.as_slice()));
+    let unmet = plan::unmet_of(refer(), &items, &found);
+    let hidden = renamed::problems(gateway, namespace, &wanted, &known, &referring).await?;
+    let unmet = unmet.into_iter().chain(plan::namesakes(refer(), &names(&wanted, &known))).chain(hidden);
     let unmet: Vec<FieldProblem> = unmet.map(|(index, problem)| wanted[index].problem(problem)).collect();
     // Of a field that is wrong by itself that is enough; what stands there may be a key.
     let told: BTreeSet<String> = problems.iter().map(|problem| problem.field.clone()).collect();

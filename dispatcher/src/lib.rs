@@ -14,6 +14,7 @@ mod auth;
 mod bulk;
 mod caller;
 mod define;
+mod delegated;
 mod extract;
 mod follow;
 mod front;

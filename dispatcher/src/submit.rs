@@ -9,12 +9,13 @@ use domain::converse;
 use domain::failure::{Certainty, Failure};
 use domain::moniker;
 use domain::ports::{Refusal, TurnQuery, Verdict};
+use domain::read;
 use domain::tool::{is_result_id, result_id};
 use host::trace::{self, Stage};
 use schemas::action::{Action, ActionType, Lane, NewAction};
 use schemas::api::AcceptedBody;
 use schemas::conversation::{OperationKind, Turn, TurnStatus};
-use schemas::id::{ActionId, OperationId, SessionKey, TurnId};
+use schemas::id::{ActionId, MessageId, OperationId, SessionKey, TurnId};
 use schemas::limits::{GUIDANCE_WAITING_MAX, PAGE_MAX, SESSION_TURNS_MAX};
 use schemas::problem::{Code, FieldProblem, Problem};
 use schemas::session::SessionRow;
@@ -25,10 +26,14 @@ use tokio::time::Instant;
 use crate::again;
 use crate::answer::{Answer, Refused};
 use crate::caller::{Caller, scope_of};
+use crate::delegated;
 use crate::extract::idempotency_key;
 use crate::gateway::Gateway;
 
 pub type AcceptedAnswer = Answer<(StatusCode, Json<AcceptedBody>)>;
+
+/// Fields of inputs that say something of messages to sessions that converse.
+const OF_MESSAGES: [&str; 2] = ["message_id", "busy"];
 
 /// Takes one action. Durable when it answers.
 pub async fn submit(gateway: &Gateway, caller: &Caller, headers: &HeaderMap, body: &Value) -> AcceptedAnswer {
@@ -200,21 +205,22 @@ pub fn with_remedy(code: Code, detail: &str) -> String {
     format!("{}. {remedy}", detail.trim_end_matches('.'))
 }
 
-/// What is refused before the ledger sees it. Whether a field is the fleet's own depends on the session, so what has
-/// such fields is for the session it was checked against, and for no other that is created meanwhile.
+/// What is refused before the ledger sees it. What some fields mean depends on the session, so what has them is for the
+/// session it was checked against, and for no other that is created meanwhile.
 async fn check(gateway: &Gateway, new: &mut NewAction) -> Answer<()> {
     check_id(new)?;
     check_result(gateway, new).await?;
+    check_place(gateway, new).await?;
     if !matches!(new.kind, ActionType::Input | ActionType::Interrupt) {
         return Ok(());
     }
     let Some(row) = target(gateway, new).await? else {
-        return if claim(new).is_some() { unknown(new) } else { Ok(()) };
+        return if depends_on_session(new) { unknown(new) } else { Ok(()) };
     };
     if let Some((code, detail)) = objection(gateway, &row, new).await? {
         return Err(named(code, detail));
     }
-    if new.session_id.is_none() && claim(new).is_some() {
+    if new.session_id.is_none() && depends_on_session(new) {
         new.session_id = Some(row.key.session_id);
     }
     Ok(())
@@ -228,9 +234,29 @@ fn check_id(new: &NewAction) -> Answer<()> {
     Err(Refused::field("action_id", "is kept for the end of an operation; choose another one"))
 }
 
+/// Nobody comes by a session of their own into the conversation of a call. One that is named after its session is its
+/// own.
+async fn check_place(gateway: &Gateway, new: &NewAction) -> Answer<()> {
+    let Some(session) = &new.session else { return Ok(()) };
+    let Some(id) = &session.spec.conversation_id else { return Ok(()) };
+    if id.as_str() == session.session_id.as_str() {
+        return Ok(());
+    }
+    delegated::check_id(gateway, &new.namespace, id).await
+}
+
 /// Whether an action is checked against its session, which must be there by then.
 pub fn needs_session(new: &NewAction) -> bool {
-    new.kind == ActionType::ToolResult || claim(new).is_some()
+    new.kind == ActionType::ToolResult || depends_on_session(new)
+}
+
+/// Whether an action has fields that mean something to sessions that converse, and to others whatever they like.
+fn depends_on_session(new: &NewAction) -> bool {
+    let says_of_messages = || {
+        let payload = new.payload.to_value();
+        new.kind == ActionType::Input && OF_MESSAGES.iter().any(|name| !payload[*name].is_null())
+    };
+    claim(new).is_some() || says_of_messages()
 }
 
 /// The session may be on its way, and be one that such an action must not reach.
@@ -263,7 +289,11 @@ pub async fn check_own(
 
 /// Why an action for the session of `row` is not even offered to the ledger, if it is not.
 pub async fn objection(gateway: &Gateway, row: &SessionRow, new: &NewAction) -> Answer<Option<(Code, String)>> {
-    match object_to_claims(row, new) {
+    let objection = match object_to_claims(row, new) {
+        None => object_to_words(gateway, row, new).await?,
+        objection => objection,
+    };
+    match objection {
         None => objection_to_own(gateway, row, new).await,
         objection => Ok(objection),
     }
@@ -395,6 +425,39 @@ async fn is_repeat(gateway: &Gateway, new: &NewAction) -> Answer<bool> {
 fn object_to_claims(row: &SessionRow, new: &NewAction) -> Option<(Code, String)> {
     let field = if talks(row) { claim(new)? } else { return None };
     Some((Code::InvalidRequest, format!("{field} is set by the fleet itself; leave it out.")))
+}
+
+/// What an input of a client says of messages: which one it is about, which must be there, because a posted message
+/// alone is written along with its input; and nothing of what is for posted messages.
+async fn object_to_words(gateway: &Gateway, row: &SessionRow, new: &NewAction) -> Answer<Option<(Code, String)>> {
+    if new.kind != ActionType::Input || !talks(row) {
+        return Ok(None);
+    }
+    let (payload, conversation) = (new.payload.to_value(), row.spec.conversation_id.as_ref());
+    let place = conversation.map_or("…", |id| id.as_str());
+    let detail = if !payload["busy"].is_null() {
+        format!(
+            "payload.busy is for posted messages: POST /api/conversations/{place}/messages takes it. An input is \
+             always a turn of its own; leave it out."
+        )
+    } else if !payload["message_id"].is_null() && !is_said(gateway, row, &payload["message_id"]).await? {
+        format!(
+            "payload.message_id is no message of the conversation {place}. It names one that was said there, which the \
+             turn is about. Leave it out to say something new: that message has the id of the action."
+        )
+    } else {
+        return Ok(None);
+    };
+    // What was taken once is answered as it was then.
+    Ok(if is_repeat(gateway, new).await? { None } else { Some((Code::InvalidRequest, detail)) })
+}
+
+/// Whether this is the id of a message of the session's conversation.
+async fn is_said(gateway: &Gateway, row: &SessionRow, id: &Value) -> Answer<bool> {
+    let (Some(conversation), Some(Ok(id))) = (&row.spec.conversation_id, id.as_str().map(MessageId::parse)) else {
+        return Ok(false);
+    };
+    Ok(read::message(&*gateway.conversations, &row.key.namespace, conversation, &id).await?.is_some())
 }
 
 /// What only the fleet says to sessions that converse: whose turn begins, who gets its result, where it counts what it

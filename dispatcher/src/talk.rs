@@ -22,6 +22,7 @@ use tokio::time::Instant;
 use crate::answer::{Answer, Refused};
 use crate::api::conversations;
 use crate::caller::Caller;
+use crate::delegated;
 use crate::gateway::Gateway;
 use crate::submit;
 
@@ -51,17 +52,19 @@ pub async fn post(
     if open.is_err() && !is_repeat(gateway, &post, &fresh).await? {
         open?;
     }
+    delegated::check(gateway, namespace, &row, &participants).await?;
     let chosen = chosen(gateway, &post, &participants).await;
     // Whoever a repeat was for may have left by now; what was taken is taken.
     let is_nobody = chosen.as_ref().is_err_and(|refused| refused.0.code == Code::InvalidRequest);
-    let chosen = if is_nobody && is_repeat(gateway, &post, &fresh).await? { Vec::new() } else { chosen? };
+    let is_gone = is_nobody && is_repeat(gateway, &post, &fresh).await?;
+    let (chosen, replied_to) = if is_gone { (Vec::new(), None) } else { chosen? };
     let (mut standing, mut rows) = (Vec::with_capacity(chosen.len()), Vec::with_capacity(chosen.len()));
     for one in chosen {
         let (how, row) = stands(gateway, &post, &one).await?;
         standing.push((one, how));
         rows.extend(row.map(|row| (row, how.is_busy)));
     }
-    let mut decided = deliver::deliver(&post, standing.clone());
+    let mut decided = deliver::deliver_reply(&post, replied_to.as_ref(), standing.clone());
     // A repeat of what was taken is no new message: how its agents stand by now does not matter.
     if decided.is_err() && is_repeat(gateway, &post, &fresh).await? {
         let alive = Standing { status: Some(SessionStatus::Running), takes_input: true, ..Standing::default() };
@@ -79,13 +82,18 @@ pub async fn post(
     write(gateway, post, deliveries).await
 }
 
-/// The agents that are to answer.
-async fn chosen(gateway: &Gateway, post: &NewPost, participants: &[Participant]) -> Answer<Vec<Addressee>> {
+/// The agents that are to answer; and the message that this one replies to.
+async fn chosen(
+    gateway: &Gateway,
+    post: &NewPost,
+    participants: &[Participant],
+) -> Answer<(Vec<Addressee>, Option<Message>)> {
     let replied_to = match &post.message.reply_to_message_id {
         None => None,
         Some(id) => Some(replied_to(gateway, post, id).await?),
     };
-    Ok(addressees(&post.to, replied_to.as_ref(), participants)?)
+    let chosen = addressees(&post.to, replied_to.as_ref(), participants)?;
+    Ok((chosen, replied_to))
 }
 
 async fn replied_to(gateway: &Gateway, post: &NewPost, id: &MessageId) -> Answer<Message> {

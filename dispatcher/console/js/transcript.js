@@ -85,7 +85,11 @@ export function arrange(entries, turns, drafts, thoughts = new Map()) {
     return block;
   };
   for (const one of entries) {
-    if (one.turn && one.kind !== 'summary') {
+    if (one.turn && one.kind === 'message' && one.message.role === 'user') {
+      // What another agent asked opens the turn of the one that answers; it is not among its words.
+      const place = blocks.has(one.turn) ? items.indexOf(blocks.get(one.turn)) : items.length;
+      items.splice(place, 0, { kind: 'said', key: one.message.message_id, message: one.message, at: one.at });
+    } else if (one.turn && one.kind !== 'summary') {
       addToTurn(blockOf(one.turn, one.agent), one, thoughts);
       if (one.kind === 'note' && one.note.message_id) steered.set(one.note.message_id, one.turn);
     } else if (one.kind === 'message') {

@@ -25,6 +25,19 @@ fn item(kind: &str, definition: Value) -> Value {
     json!({"kind": kind, "definition": definition})
 }
 
+fn tool(id: &str, name: &str) -> Value {
+    let tool = json!({"id": id, "name": name, "description": "x", "library_id": "core",
+                      "input_schema": {"type": "object"}, "target_type": "agent", "target_id": "ana"});
+    item("tool", tool)
+}
+
+/// The persona with these tools.
+fn listing(tools: Value) -> Value {
+    let mut persona = persona("You write.");
+    persona["tool_ids"] = tools;
+    persona
+}
+
 /// All that an agent needs, in an order that no single writes could have.
 fn set() -> Vec<Value> {
     vec![
@@ -196,33 +209,56 @@ async fn what_is_not_there_is_told_with_what_is_wrong() {
 async fn two_tools_of_one_name_are_refused_where_they_are_listed() {
     let world = World::new().await;
     apply(&world, &set()).await;
-    let tool = |id: &str, name: &str| {
-        let tool = json!({"id": id, "name": name, "description": "x", "library_id": "core",
-                          "input_schema": {"type": "object"}, "target_type": "agent", "target_id": "ana"});
-        item("tool", tool)
-    };
-    let with = |tools: Value| {
-        let mut persona = persona("You write.");
-        persona["tool_ids"] = tools;
-        persona
-    };
     apply(&world, &[tool("t1", "find"), tool("t2", "find"), tool("t3", "look")]).await;
-    let reply = world.post("/api/personas", with(json!(["t1", "t3", "t2"]))).await;
+    let reply = world.post("/api/personas", listing(json!(["t1", "t3", "t2"]))).await;
     assert_eq!(reply.refusal(), ("definition_invalid".into(), vec!["tool_ids[2]".to_owned()]));
     assert!(reply.text.contains("the tools t1 and t2 are both named"), "{}", reply.text);
-    assert_eq!(world.post("/api/personas", with(json!(["t1", "t3"]))).await.status, StatusCode::CREATED);
+    assert_eq!(world.post("/api/personas", listing(json!(["t1", "t3"]))).await.status, StatusCode::CREATED);
     // Names as they will be, with all that is wrong besides.
     let mut odd = agent("bo");
     odd["persona_ref"] = Value::Null;
     odd["persona_inline"] = json!({"system_prompt": " ", "model_profile_id": "fast", "tool_ids": ["t3", "t4"]});
-    let list =
-        json!([tool("t2", "seek"), tool("t4", "look"), item("persona", with(json!(["t1", "t2"]))), item("agent", odd)]);
+    let both = item("persona", listing(json!(["t1", "t2"])));
+    let list = json!([tool("t2", "seek"), tool("t4", "look"), both, item("agent", odd)]);
     for path in ["/api/definitions", "/api/definitions?dry_run=true"] {
         let fields = world.post(path, list.clone()).await.refusal().1;
         let expected = ["[3].definition.persona_inline.system_prompt", "[3].definition.persona_inline.tool_ids[1]"];
         assert_eq!(fields, expected, "{path}");
     }
-    apply(&world, &[tool("t2", "seek"), item("persona", with(json!(["t1", "t2"])))]).await;
+    apply(&world, &[tool("t2", "seek"), item("persona", listing(json!(["t1", "t2"])))]).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_tool_gets_no_name_that_hides_another_one_where_both_are_listed() {
+    let world = World::new().await;
+    apply(&world, &set()).await;
+    let inline = json!({"system_prompt": "You help.", "model_profile_id": "fast", "tool_ids": ["t1", "t3"]});
+    let bo = json!({"id": "bo", "name": "bo", "project_ids": ["p1"], "persona_inline": inline});
+    let tools = [tool("t1", "find"), tool("t2", "look"), tool("t3", "seek"), tool("t4", "go")];
+    apply(&world, &tools).await;
+    apply(&world, &[item("persona", listing(json!(["t1", "t2"]))), item("agent", bo)]).await;
+    let refused = async |list: Value, told: &str| {
+        for path in ["/api/definitions", "/api/definitions?dry_run=true"] {
+            let reply = world.post(path, list.clone()).await;
+            assert_eq!(reply.refusal(), ("definition_invalid".into(), vec!["[0].definition.name".to_owned()]));
+            assert!(reply.text.contains(told), "{told}: {}", reply.text);
+        }
+    };
+    refused(json!([tool("t2", "find")]), "persona writer has the tools t1 and t2").await;
+    refused(json!([tool("t3", "find")]), "agent bo has the tools t1 and t3").await;
+    let reply = world.post("/api/tools", tool("t1", "look")["definition"].clone()).await;
+    assert_eq!(reply.refusal(), ("definition_invalid".into(), vec!["name".to_owned()]));
+    apply(&world, &[tool("t4", "find")]).await;
+    apply(&world, &[tool("t1", "look"), tool("t2", "find")]).await;
+    assert_eq!(world.get("/api/tools/t2").await.json()["definition"]["name"], "find", "they have changed places");
+    // Who takes one of them out in the same list may do so, but for an older version that somebody names.
+    let pinned = json!({"id": "cy", "name": "cy", "project_ids": ["p1"],
+                        "persona_ref": {"persona_id": "writer", "version": 2}});
+    apply(&world, &[item("agent", pinned)]).await;
+    let list = json!([tool("t2", "look"), item("persona", listing(json!(["t2"])))]);
+    refused(list.clone(), "version 2 of persona writer has the tools t1 and t2").await;
+    apply(&world, &[item("agent", agent("cy"))]).await;
+    assert_eq!(world.post("/api/definitions", list).await.status, StatusCode::OK);
 }
 
 #[tokio::test(start_paused = true)]

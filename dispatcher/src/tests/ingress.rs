@@ -81,6 +81,19 @@ async fn what_only_the_fleet_says_is_refused_behind_its_create_too() {
     assert!(matches!(&reasons[..], [reason] if reason.contains("payload.caller")), "{reasons:?}");
 }
 
+#[tokio::test(start_paused = true)]
+async fn an_input_about_a_message_that_is_not_there_is_buried() {
+    let world = World::new().await;
+    put(&world.queue, &json!({"type": "create", "session_id": "t1", "payload": {"moniker": "converse"}}));
+    let mut about = input("i1", "t1", "hi");
+    about["payload"]["message_id"] = json!("my-1");
+    put(&world.queue, &about);
+    put(&world.queue, &input("i2", "t1", "hi"));
+    world.until(|| world.queue.acknowledged(QUEUE_INGRESS) == 2).await;
+    let reasons: Vec<String> = letters(&world).await.into_iter().map(|letter| letter.reason).collect();
+    assert!(matches!(&reasons[..], [reason] if reason.contains("payload.message_id")), "{reasons:?}");
+}
+
 /// All are there at once, and what an operation will be called can be told in advance.
 #[tokio::test(start_paused = true)]
 async fn no_result_comes_along_with_the_create_of_its_session() {

@@ -238,6 +238,13 @@ pub struct Execution {
     pub retry_policy: RetryPolicy,
 }
 
+impl Execution {
+    /// The time that somebody gave it; `None`: it has the default. Nothing tells that from the same time written down.
+    pub fn said_timeout_ms(&self) -> Option<u64> {
+        (self.timeout_ms != timeout_ms()).then_some(self.timeout_ms)
+    }
+}
+
 impl Default for Execution {
     fn default() -> Self {
         Self { timeout_ms: timeout_ms(), retry_policy: RetryPolicy::default() }

@@ -14,6 +14,7 @@ mod earlier;
 mod joins;
 mod kills;
 mod loops;
+mod memories;
 mod scenarios;
 mod sockets;
 mod stepwise;

@@ -21,7 +21,9 @@ pub use headers::{EXTRA_HEADERS, extra_header};
 pub use message::{ImageSource, Message, Part, Reasoning, Role, ToolCall};
 pub use native::{NativeRequest, model_in_address};
 pub use profile::{ModelProfile, ModelTarget};
-pub use record::{ChatFailure, ChatOutcome, ErrorCategory, LOST, Operation, ProviderCallRecord, RequestOutcome};
+pub use record::{
+    ChatFailure, ChatOutcome, ErrorCategory, LOST_ATTEMPTS, Operation, ProviderCallRecord, RequestOutcome,
+};
 pub use reply::{ChatReply, Finish};
 pub use request::{ChatRequest, Parameters, ToolChoice, ToolSpec};
 pub use tool_result::{ToolError, ToolErrorCode, ToolResult};

@@ -18,6 +18,7 @@ mod history;
 pub(crate) mod ids;
 mod moniker;
 mod open;
+mod quoting;
 mod reply;
 mod results;
 mod room;
@@ -30,6 +31,7 @@ mod summary;
 #[cfg(test)]
 mod tests;
 mod transcript;
+mod voices;
 
 pub use agents::{unanswered, works_on};
 pub(crate) use asking::held;
@@ -40,6 +42,7 @@ pub use decision::TurnDecision;
 pub use guide::OWN_FIELDS;
 pub use ids::{is_reserved, message_id};
 pub use moniker::CONVERSE;
+pub use quoting::{IN_REPLY_TO, quote};
 pub use reply::Reply;
 pub use room::too_much_metadata;
 pub use seats::{Seat, can_be_asked, seats};

@@ -34,7 +34,7 @@ pub use plan::{AgentCall, ToolPlan, arguments_hash, may_join, permitted, plan};
 pub use resolve::{ResolvedAction, ResolvedTarget, ResolvedTool, Target, action_of, resolve};
 pub use settle::{APPROVER, bounded, finished, out_of_time, settled, settled_with, spent, task_body, tool_error};
 pub(crate) use settle::{PROVIDER_CALLS, SPENT};
-pub use spec::specs;
+pub use spec::{offered, specs};
 pub use toolbox::{Toolbox, without_toolbox};
 pub use variable::{HeaderVariable, variable_name};
 

@@ -101,7 +101,7 @@ pub struct ModelProfile {
     pub base_url: Option<String>,
     #[serde(default)]
     pub max_tokens: Option<u32>,
-    /// Variable that holds the key, if not the provider's usual one.
+    /// Variable that holds the key, if not the provider's usual one, which goes to the provider's own address alone.
     #[serde(default)]
     pub api_key_env: Option<String>,
     /// File that holds the key, if no variable does.
@@ -126,7 +126,7 @@ pub struct Embedding {
     pub model: Option<String>,
     #[serde(default)]
     pub base_url: Option<String>,
-    /// Variable that holds the key, if not the provider's usual one.
+    /// Variable that holds the key, if not the provider's usual one, which goes to the provider's own address alone.
     #[serde(default)]
     pub api_key_env: Option<String>,
     /// File that holds the key, if no variable does.

@@ -112,7 +112,8 @@ impl CallError {
         self.again.unwrap_or(self.class.is_infrastructure())
     }
 
-    /// Refused at the door: whoever answers so has begun nothing.
+    /// Refused at the door: nothing was begun. A limit that is met within an answer comes with a good status, and is
+    /// none of these.
     pub fn is_turned_away(&self) -> bool {
         self.class == Class::RateLimit && self.status == Some(429)
     }

@@ -59,7 +59,6 @@ pub(crate) async fn chat(net: &Net, target: &Target, call: &ChatCall, sink: Opti
     let meter = Meter::new(&request);
     let listener = sink.filter(|sink| sink.wants_pieces());
     let log = Log::start(call, (provider, model.as_str()), listener.is_some(), &meter).told_to(&target.prices, sink);
-    // Who says "too many" did nothing.
     let repeat = |error: &CallError| !call.once || !error.sent || error.is_turned_away();
     let result = match &target.source {
         Source::Endpoint(endpoint) => match attempt::Prepared::new(endpoint, &request, &call.id, listener.is_some()) {

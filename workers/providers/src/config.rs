@@ -90,7 +90,8 @@ pub struct Profile {
     /// Most output tokens of one answer; lowers what a step asks for, never raises it.
     #[serde(default)]
     pub max_tokens: Option<u32>,
-    /// Environment variable that holds the key, if not the provider's usual one.
+    /// Environment variable that holds the key, if not the provider's usual one. That one goes to no `base_url` but
+    /// the provider's own and the one in the environment.
     #[serde(default)]
     pub api_key_env: Option<String>,
     /// File that holds the key, if no variable does.

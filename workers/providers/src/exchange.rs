@@ -57,7 +57,7 @@ pub async fn refused(endpoint: &Endpoint, status: u16, response: Response) -> Ca
     let error = failure::of_answer(endpoint.vendor, status, parsed.as_ref(), text.as_bytes());
     // Headers know better than words.
     let asked = asked.or(error.retry_after_ms);
-    CallError { again, ..error }.retry_after(asked)
+    failure::of_key(CallError { again, ..error }.retry_after(asked), endpoint)
 }
 
 /// An answer that came whole.

@@ -24,15 +24,18 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use domain::chat::{ChatCall, ChatOutcome, ProviderCallRecord};
 use domain::effect::{Effect, EffectCall, EffectFailure, Outcome, TalkWork};
 use domain::failure::Failure;
-use domain::ports::{Clock, Conversations, Definitions, Effects, Embedder, Live, Memories, Models, Sessions};
+use domain::ports::{Clock, Conversations, Definitions, Effects, Embedder, Live, Memories, Models, Sessions, Unheard};
 use schemas::definition::NamespaceBudget;
 use schemas::id::Namespace;
 use schemas::problem::Code;
 use tokio::sync::Notify;
 
 pub use ends::Ends;
+
+use crate::till::Till;
 
 /// The ports it needs.
 #[derive(Clone)]
@@ -159,6 +162,24 @@ async fn stored<T, F: Future<Output = Result<T, Failure>>>(read: impl Fn() -> F)
             Err(failure) => return Err(failed(Code::Internal, failure.to_string())),
         }
     }
+}
+
+/// Asks a model that nobody listens to. `Err`: it was cut short; what it had used by then, if it had begun.
+async fn ask_until_cut(
+    deps: &TalkDeps,
+    call: &ChatCall,
+    cut: &Notify,
+) -> Result<ChatOutcome, Option<ProviderCallRecord>> {
+    let till = Till::default();
+    let unheard = Unheard(&till);
+    let outcome = tokio::select! {
+        biased;
+        // Looked at first: a call that was cut before it began asks nobody.
+        () = cut.notified() => None,
+        outcome = deps.models.chat(call, Some(&unheard)) => Some(outcome),
+    };
+    // If it was cut, the call is dropped by now.
+    outcome.ok_or_else(|| till.empty().pop())
 }
 
 fn failed(code: Code, message: impl Into<String>) -> Outcome {

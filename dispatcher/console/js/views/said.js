@@ -27,14 +27,14 @@ const Extra = ({ message }) => html`
 
 export function Said({ item, agents }) {
   const { message, steered, sending } = item;
-  // An agent without turns says what its steps say.
+  // An agent without turns says what its steps say; one that asks another is told by its own name.
   const agent = message.sender_type === 'agent' ? nameOf(agents, message.agent_id) : null;
   return html`
     <article class="said-item" data-message=${message.message_id} data-sender=${message.sender_type} data-sending=${sending ? '' : undefined}>
       <div class="bubble"><${Markdown} text=${message.text ?? ''} /><${Extra} message=${message} /></div>
       <footer>${sending ? 'sending…' : html`${steered && html`<span class="as-guidance"><${Icon} name="steer" />guidance</span>`}
         ${message.to?.length > 0 && html`<span>to ${message.to.map((id) => nameOf(agents, id)).join(', ')}</span>`}
-        <span>${message.name ?? agent ?? message.user_id ?? ''}</span><${Time} at=${item.at} />`}</footer>
+        <span>${agent ?? message.name ?? message.user_id ?? ''}</span><${Time} at=${item.at} />`}</footer>
     </article>`;
 }
 
@@ -78,7 +78,7 @@ function Part({ part, block, asks, active, who, onAnswered, onReply }) {
     case 'call': return html`<${Call} part=${part} ask=${asks.get(part.operation)} active=${active} who=${who} onAnswered=${onAnswered} />`;
     case 'thoughts': return html`<${Thoughts} text=${part.text} />`;
     case 'draft': return html`<${Draft} draft=${part.draft} />`;
-    case 'note': return html`<p class="turn-note"><${Icon} name="steer" /><span><b>${part.note.from === 'guidance' ? 'Guidance' : 'Note'}</b> ${part.note.text}</span></p>`;
+    case 'note': return html`<p class="turn-note"><${Icon} name="steer" /><span><b>${part.note.from === 'guidance' ? 'Guidance' : 'Note'}${part.note.by ? ` of ${part.note.by}` : ''}</b> ${part.note.text}</span></p>`;
     default: return html`<p class="turn-event">${EVENTS[part.name] ?? part.name.replaceAll(/[._]/g, ' ')}</p>`;
   }
 }

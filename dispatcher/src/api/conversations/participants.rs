@@ -17,6 +17,7 @@ use super::row;
 use crate::answer::{Answer, Refused};
 use crate::api::sessions;
 use crate::caller::Caller;
+use crate::delegated;
 use crate::extract::{JsonBody, PathId, PathIds, idempotency_key};
 use crate::gateway::Gateway;
 use crate::routes::Route;
@@ -64,10 +65,12 @@ async fn add(
     let join = join::parse(&body.required()?, context)?;
     let conversation = row(&gateway, &caller.namespace, &id).await?;
     change::open(&conversation)?;
+    let participants = gateway.conversations.participants(&caller.namespace, &id).await?;
+    delegated::check(&gateway, &caller.namespace, &conversation, &participants).await?;
     if let Join::Agent(seat) = &join {
         seats::check(&gateway, &caller.namespace, std::slice::from_ref(&**seat), |_| "agent_id".to_owned()).await?;
     }
-    if gateway.conversations.participants(&caller.namespace, &id).await?.len() >= PARTICIPANTS_MAX {
+    if participants.len() >= PARTICIPANTS_MAX {
         let detail =
             format!("{id} has had {PARTICIPANTS_MAX} participants, and no more fit. Create another conversation.");
         return Err(Refused::new(Code::TooManyRequests, detail));

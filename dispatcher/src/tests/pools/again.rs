@@ -1,6 +1,6 @@
 //! Failures of the infrastructure that workers of others tell: what is tried again, how often, and what ends.
 
-use domain::ports::{DeadLetters, Hold};
+use domain::ports::{Claim, DeadLetters, Ended, Ending, Hold};
 use schemas::definition::RetryPolicy;
 use schemas::topology::QUEUE_INGRESS;
 
@@ -107,7 +107,9 @@ async fn a_failure_that_does_not_say_its_attempt_ends_no_later_one() {
         assert_eq!(refused.refusal(), ("invalid_request".to_owned(), vec!["payload.attempt".to_owned()]));
     }
     assert_eq!(ports.work_state("o1").await, OperationState::Running, "it stays with its holder");
-    assert!(!tell(&world, failed("o1", "NOT_FOUND", json!({"attempt": 1}))).await, "an end of another start");
+    let end = json!({"code": "NOT_FOUND", "message": "there is none", "retriable": false});
+    let of_another = failed("o1", "NOT_FOUND", json!({"attempt": 1, "error": end}));
+    assert!(!tell(&world, of_another).await, "an end of another start");
     assert!(tell(&world, report(json!({"actor": "w2"}))).await, "who holds it tells of that");
     pass(2_000).await;
     assert_eq!(claim("w1").await, 3);
@@ -137,6 +139,24 @@ async fn what_was_sent_to_a_broker_is_put_back_whoever_tells_of_it() {
     assert_eq!(relay().await, Some(3));
     assert!(tell(&world, failed("o1", "TIMEOUT", json!({}))).await);
     assert_eq!(ports.work_state("o1").await, OperationState::Failed, "with its own error");
+}
+
+/// A relay could not tell whether the broker took it, and it did.
+#[tokio::test(start_paused = true)]
+async fn what_is_told_of_a_start_that_was_taken_for_lost_counts() {
+    let (world, ports) = talking().await;
+    for (id, attempts, state) in [("o1", 1, OperationState::Failed), ("o2", 3, OperationState::Pending)] {
+        let task = Operation { max_attempts: attempts, ..retried(id, EffectClass::Idempotent) };
+        dispatch(&ports, vec![task]).await;
+        let claimed = ports.operations.claim("default:python", "worker-1", Hold::Attempt(60_000), 1).await.unwrap();
+        let claim = Claim { claimant: "worker-1", until_ms: claimed.first().expect("it is sent").operation.until_ms };
+        let lost = Ended::Again { after_ms: 1_000, error: "not confirmed".to_owned(), lost: true };
+        let ending =
+            ports.operations.end(&Namespace::default_ns(), &operation_id(id), Some(claim), lost).await.unwrap();
+        assert!(matches!(ending, Ending::Scheduled), "{ending:?}");
+        tell(&world, failed(id, "TIMEOUT", json!({"attempt": 1}))).await;
+        assert_eq!(ports.work_state(id).await, state, "{id}");
+    }
 }
 
 #[tokio::test(start_paused = true)]

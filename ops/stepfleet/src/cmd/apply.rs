@@ -11,6 +11,7 @@ use clap::Args;
 use domain::definition::check;
 use domain::definition::plan::{order, placed, tell};
 use schemas::api::{DefinitionChange, DefinitionsAnswer};
+use schemas::limits::DEFINITIONS_MAX;
 use schemas::problem::Problem;
 use serde_json::Value;
 
@@ -36,6 +37,7 @@ pub struct Apply {
 impl Apply {
     pub async fn run(self, client: &Client, out: Output) -> Result<()> {
         let documents = in_order(files::read(&self.files)?);
+        check_count(documents.len())?;
         check_all(&documents)?;
         let body = Value::Array(documents.iter().map(|document| document.item.body()).collect());
         let planned = send(client, "/api/definitions?dry_run=true", &body, &documents).await?;
@@ -72,6 +74,18 @@ fn in_order(documents: Vec<Document>) -> Vec<Document> {
     let items: Vec<_> = documents.iter().map(|document| document.item.clone()).collect();
     let mut documents: Vec<Option<Document>> = documents.into_iter().map(Some).collect();
     order(&items).into_iter().filter_map(|index| documents[index].take()).collect()
+}
+
+/// All of them are one write, so that all are written or none, and that has a bound.
+fn check_count(count: usize) -> Result<()> {
+    if count <= DEFINITIONS_MAX {
+        return Ok(());
+    }
+    bail!(
+        "nothing was written: these are {count} definitions, and one call writes at most {DEFINITIONS_MAX}, all of \
+         them or none. Apply them in parts, as files or smaller folders, what others refer to first: libraries, model \
+         profiles and projects, then prompt specs, action defs and tasks, then tools, personas and agents"
+    )
 }
 
 /// What is wrong with the files themselves is told before anything is sent.
@@ -111,4 +125,28 @@ fn is_confirmed() -> Result<bool> {
         return Ok(true);
     }
     confirm::is_yes("write this?")
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    /// Nobody listens at the address of this client.
+    #[tokio::test]
+    async fn more_than_one_write_takes_is_told_before_anything_is_sent() {
+        assert!(check_count(DEFINITIONS_MAX).is_ok());
+        let file = std::env::temp_dir().join(format!("stepfleet-many-{}.json", std::process::id()));
+        let library = |n: usize| json!({"kind": "library", "id": format!("l{n}"), "name": "L"});
+        let many: Vec<Value> = (0..=DEFINITIONS_MAX).map(library).collect();
+        std::fs::write(&file, json!(many).to_string()).expect("a file");
+        let client = Client::new("http://127.0.0.1:9", "sf_x").expect("a client");
+        let apply = Apply { files: vec![file.clone()], dry_run: true, yes: true };
+        let told = apply.run(&client, Output { json: true }).await.expect_err("too many").to_string();
+        std::fs::remove_file(&file).expect("removed");
+        for part in ["these are 201 definitions", "at most 200", "Apply them in parts", "what others refer to first"] {
+            assert!(told.contains(part), "{part}: {told}");
+        }
+    }
 }

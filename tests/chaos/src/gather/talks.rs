@@ -87,6 +87,7 @@ fn said(view: &Value) -> Said {
         id: text(&view["message_id"]),
         turn: text(&view["turn_id"]),
         sender: text(&view["sender_type"]),
+        role: text(&view["role"]),
         event: text(&view["event_type"]),
         text: text(&view["text"]),
         operation: view["data"]["operation_id"].as_str().map(str::to_owned),

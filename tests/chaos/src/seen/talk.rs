@@ -52,6 +52,9 @@ pub struct Said {
     pub turn: String,
     /// `user`, `agent` or `system`.
     pub sender: String,
+    /// `user` also of what agents ask each other.
+    #[serde(default)]
+    pub role: String,
     /// `utterance`, `tool_call`, `tool_result`, `summary` or `status`.
     pub event: String,
     pub text: String,

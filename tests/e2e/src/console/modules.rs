@@ -252,3 +252,33 @@ async fn texts_stand_before_the_calls_they_came_with() -> Result<()> {
     assert_eq!(found, json!([order, order]));
     Ok(())
 }
+
+/// What another agent asked stands before the turn of the one that answers, told before its beginning or behind it.
+#[tokio::test]
+async fn the_question_of_another_agent_stands_before_the_turn_that_answers_it() -> Result<()> {
+    let scene = Scene::open().await;
+    let browser = &scene.browser;
+    browser.goto(&scene.address("")).await?;
+    let said = |offset: u32, id: &str, role: &str, agent: &str| {
+        json!({"type": "message", "offset": offset,
+            "message": {"message_id": id, "turn_id": "t", "agent_id": agent, "role": role, "text": "x"}})
+    };
+    let began = |offset: u32| {
+        json!({"type": "event", "offset": offset, "turn_id": "t", "agent_id": "ben",
+        "name": "conversation_turn", "data": {"input_message_id": "q"}})
+    };
+    let (first, behind) = (
+        json!([said(1, "q", "user", "ada"), began(2), said(3, "r", "assistant", "ben")]),
+        json!([began(1), said(2, "q", "user", "ada"), said(3, "r", "assistant", "ben")]),
+    );
+    let asked = format!(
+        "import('/js/entries.js').then((e) => [{first}, {behind}].map((frames) => {{
+           const items = m.arrange(frames.map(e.entryOfFrame), new Map(), new Map());
+           return [items.map(({{kind, key}}) => kind + ' ' + key), items[1].agent, items[1].parts.map(({{key}}) => key)];
+         }}))"
+    );
+    let found = browser.module("/js/transcript.js", &asked).await?;
+    let told = json!([["said q", "turn t"], "ben", ["r"]]);
+    assert_eq!(found, json!([told, told]));
+    Ok(())
+}

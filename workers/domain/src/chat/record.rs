@@ -70,7 +70,7 @@ pub struct RequestOutcome {
 /// How many calls a record has besides its own.
 const ADDED: &str = "added_calls";
 /// What attempts have used that brought no reply.
-pub const LOST: &str = "lost_attempts";
+pub const LOST_ATTEMPTS: &str = "lost_attempts";
 
 /// What shortens a record, one after the other.
 const SHORTENINGS: [fn(&mut ProviderCallRecord); 4] = [
@@ -87,7 +87,7 @@ const SHORTENINGS: [fn(&mut ProviderCallRecord); 4] = [
     },
     |record| {
         // What is billed stays.
-        record.response_metadata.retain(|name, _| [ADDED, LOST].contains(&name.as_str()));
+        record.response_metadata.retain(|name, _| [ADDED, LOST_ATTEMPTS].contains(&name.as_str()));
         record.request_id = None;
     },
 ];
@@ -170,16 +170,15 @@ impl ProviderCallRecord {
     }
 
     /// The same in so many bytes of JSON: providers may say a lot beside their figures, which are what counts. What is
-    /// least missed goes first.
-    pub fn within(&self, bytes_max: usize) -> Self {
-        let mut record = self.clone();
+    /// least missed goes first, and what is billed never.
+    pub fn within(mut self, bytes_max: usize) -> Self {
         for shorten in SHORTENINGS {
-            if json!(record).to_string().len() <= bytes_max {
+            if json!(self).to_string().len() <= bytes_max {
                 break;
             }
-            shorten(&mut record);
+            shorten(&mut self);
         }
-        record
+        self
     }
 
     /// Adds what another call has used, for which there is no room of its own. `added_calls` counts them.
@@ -210,7 +209,7 @@ pub struct ChatFailure {
     pub raw: Option<String>,
     /// Infrastructure: the same call may work later.
     pub retriable: bool,
-    /// The provider may have received it, and charged for it.
+    /// The provider may have begun to answer it, and charge for it.
     pub may_have_happened: bool,
 }
 

@@ -1,7 +1,7 @@
 //! How a message reaches those who are to answer: as a turn of its own, as an input, as a note, or not at all.
 
 use schemas::action::{Action, ActionType, NewAction, Urgency};
-use schemas::conversation::{Busy, PostOutcome, Responder};
+use schemas::conversation::{Busy, Message, PostOutcome, Responder};
 use schemas::id::TurnId;
 use schemas::json::Json;
 use schemas::problem::{Code, Problem};
@@ -12,6 +12,7 @@ use super::address::Addressee;
 use super::ids;
 use super::post::NewPost;
 use crate::action::MODE_NOW;
+use crate::converse::{IN_REPLY_TO, quote};
 
 /// How the session of an addressee stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -49,6 +50,19 @@ pub struct Delivery {
 /// Nobody that is to answer can, one that is named cannot, or one is busy and the message is not for
 /// busy agents. Then nothing is written.
 pub fn deliver(post: &NewPost, addressees: Vec<(Addressee, Standing)>) -> Result<Vec<Delivery>, Box<Problem>> {
+    deliver_reply(post, None, addressees)
+}
+
+/// The same for a message that replies to another one. A turn that begins with it reads that one; turns that are under
+/// way are told the message as a note, and so they are told what it replies to.
+///
+/// # Errors
+/// Those of [`deliver`].
+pub fn deliver_reply(
+    post: &NewPost,
+    replied_to: Option<&Message>,
+    addressees: Vec<(Addressee, Standing)>,
+) -> Result<Vec<Delivery>, Box<Problem>> {
     let ended: Vec<&Addressee> = addressees.iter().filter(|(_, how)| how.ended()).map(|(one, _)| one).collect();
     let all_ended = !addressees.is_empty() && ended.len() == addressees.len();
     if let Some(one) = ended.iter().find(|one| one.is_named || all_ended) {
@@ -63,9 +77,10 @@ pub fn deliver(post: &NewPost, addressees: Vec<(Addressee, Standing)>) -> Result
         );
         return Err(Box::new(Problem::new(Code::AgentBusy, detail)));
     }
+    let quote = replied_to.and_then(quote);
     let one = |(to, how): (Addressee, Standing)| match how.ended() {
         true => Delivery { refusal: Some(ended_detail(&to)), to, action: None },
-        false => Delivery { action: Some(action(post, &to, &how)), to, refusal: None },
+        false => Delivery { action: Some(action((post, quote.as_deref()), &to, &how)), to, refusal: None },
     };
     Ok(addressees.into_iter().map(one).collect())
 }
@@ -82,18 +97,18 @@ fn mode(post: &NewPost, how: &Standing) -> Busy {
     post.busy.or(how.when_busy).unwrap_or_default()
 }
 
-fn action(post: &NewPost, to: &Addressee, how: &Standing) -> NewAction {
+fn action((post, quote): (&NewPost, Option<&str>), to: &Addressee, how: &Standing) -> NewAction {
     let (ns, conversation, message) = (&post.namespace, &post.conversation_id, &post.message.message_id);
     let way = if how.is_busy { mode(post, how) } else { Busy::Enqueue };
     let turn = ids::turn(ns, conversation, message, &to.session_id);
     // The turns it is for may have ended by then: it starts this one.
     let instead = how.has_turns.then_some(&turn);
     let (kind, payload) = match way {
-        Busy::Steer => (ActionType::Interrupt, guidance(post, instead, false)),
-        Busy::Interrupt => (ActionType::Interrupt, guidance(post, instead, true)),
+        Busy::Steer => (ActionType::Interrupt, guidance((post, quote), instead, false)),
+        Busy::Interrupt => (ActionType::Interrupt, guidance((post, quote), instead, true)),
         Busy::Enqueue | Busy::Reject if how.takes_input => (ActionType::Input, input(post, instead)),
         // Its agent takes no input: the message is something to think of at the next step.
-        Busy::Enqueue | Busy::Reject => (ActionType::Interrupt, guidance(post, None, false)),
+        Busy::Enqueue | Busy::Reject => (ActionType::Interrupt, guidance((post, quote), None, false)),
     };
     NewAction {
         namespace: ns.clone(),
@@ -121,26 +136,40 @@ fn input(post: &NewPost, turn: Option<&TurnId>) -> Value {
     }
     payload.insert("text".into(), json!(message.text.as_deref().unwrap_or_default()));
     payload.insert("user_id".into(), json!(message.user_id));
-    if let Some(content) = &message.content {
-        payload.insert("content".into(), content.clone());
-    }
+    payload.extend(beside(message));
     if let Some(replied_to) = &message.reply_to_message_id {
         payload.insert("reply_to_message_id".into(), json!(replied_to));
+    }
+    if let Some(metadata) = &message.metadata {
+        payload.insert("metadata".into(), metadata.clone());
     }
     Value::Object(payload)
 }
 
+/// What a message says beside its words. All of it came within one request, so it has a bound.
+fn beside(message: &Message) -> impl Iterator<Item = (String, Value)> {
+    let name = message.name.as_ref().map(|name| json!(name));
+    let all = [("content", message.content.clone()), ("name", name), ("data", message.data.clone())];
+    all.into_iter().filter_map(|(field, value)| Some((field.to_owned(), value?)))
+}
+
 /// `turn` is what the message starts if no turn can take it any more; `converse` reads it.
-fn guidance(post: &NewPost, turn: Option<&TurnId>, now: bool) -> Value {
+fn guidance((post, quote): (&NewPost, Option<&str>), turn: Option<&TurnId>, now: bool) -> Value {
     let message = &post.message;
     let mut guidance = json!({"note": message.text.as_deref().unwrap_or_default(), "message_id": message.message_id});
-    if let Some(content) = &message.content {
-        guidance["content"] = content.clone();
+    for (field, value) in beside(message) {
+        guidance[field] = value;
+    }
+    if let Some(quote) = quote {
+        guidance[IN_REPLY_TO] = json!(quote);
     }
     if let Some(turn) = turn {
         let mut as_turn = json!({"turn_id": turn, "user_id": message.user_id, "at_ms": post.record.at_ms});
         if let Some(replied_to) = &message.reply_to_message_id {
             as_turn["reply_to_message_id"] = json!(replied_to);
+        }
+        if let Some(metadata) = &message.metadata {
+            as_turn["metadata"] = metadata.clone();
         }
         guidance["as_turn"] = as_turn;
     }

@@ -1,8 +1,8 @@
 //! `POST /api/conversations/{id}/participants`: one more who takes part.
 
-use schemas::conversation::{Participant, ParticipantKind, ParticipantRole};
+use schemas::conversation::{Conversation, Participant, ParticipantKind, ParticipantRole, Visibility};
 use schemas::id::{AgentId, ConversationId, Namespace, ParticipantId, SessionId, UserId};
-use schemas::problem::Problem;
+use schemas::problem::{Code, Problem};
 use serde_json::Value;
 
 use super::parts;
@@ -112,5 +112,83 @@ pub fn parse(body: &Value, ctx: JoinContext) -> Result<Join, Box<Problem>> {
 fn refuse(object: &Object<'_>, names: &[&str], why: &str, problems: &mut Problems) {
     for name in names.iter().filter(|name| object.has(name)) {
         problems.add(object.path(name), why);
+    }
+}
+
+/// Of an internal conversation: the session that opened it by being created there, if one did. Clients open such
+/// conversations as well, and give their agents seats first; whoever is looped in was brought by a turn.
+pub fn opener<'p>(conversation: &Conversation, participants: &'p [Participant]) -> Option<&'p SessionId> {
+    if conversation.visibility != Visibility::Internal {
+        return None;
+    }
+    let may_be_it = |one: &&Participant| {
+        let has_own_seat = one.session_id.as_ref().is_some_and(|id| id.as_str() == one.participant_id.as_str());
+        has_own_seat && one.added_by_turn_id.is_none() && one.agent_id == conversation.primary_agent_id
+    };
+    participants.iter().filter(may_be_it).min_by_key(|one| one.joined_at_ms)?.session_id.as_ref()
+}
+
+/// Why nobody comes into the conversation of a call of the session `caller`, which talks in `place`.
+pub fn of_a_call(id: &ConversationId, caller: &SessionId, place: Option<&ConversationId>) -> Box<Problem> {
+    let instead = place.map_or_else(|| "another conversation".to_owned(), |place| format!("{place} instead"));
+    let detail = format!(
+        "{id} belongs to a call of session {caller}: the agent that was called works there alone, and answers its \
+         caller. Nobody joins it or speaks in it; talk in {instead}."
+    );
+    Box::new(Problem::new(Code::ConversationClosed, detail))
+}
+
+#[cfg(test)]
+mod tests {
+    use schemas::id::TurnId;
+    use schemas::json::Json;
+    use schemas::session::SessionSpec;
+
+    use super::*;
+    use crate::conversation::tests::{agent, conversation};
+    use crate::talk::{opened_by, participant_of};
+
+    #[test]
+    fn who_was_created_with_an_internal_conversation_opened_it() {
+        let (ada, bob) = (AgentId::parse("ada").unwrap(), AgentId::parse("bob").unwrap());
+        let session = |text: &str| SessionId::parse(text).unwrap();
+        let spec = SessionSpec {
+            moniker: "converse".to_owned(),
+            task: None,
+            config: Json::null(),
+            stop_on_done: true,
+            max_steps: None,
+            max_runtime_ms: None,
+            loop_interval_ms: 0,
+            conversation_id: Some(conversation()),
+            parent: Some(session("caller")),
+        };
+        let opened = opened_by(&conversation(), "session:caller", &ada, &spec, 5);
+        let turn = TurnId::parse("t").unwrap();
+        let made = |id: &str, who: &AgentId, by: Option<&TurnId>, at_ms: i64| {
+            participant_of(&session(id), who, by, at_ms).unwrap()
+        };
+        let all = [
+            agent("ada", "seated", ParticipantRole::Responder),
+            made("guest", &ada, Some(&turn), 1),
+            made("other", &bob, None, 1),
+            made("later", &ada, None, 9),
+            made("delegate", &ada, None, 5),
+        ];
+        assert_eq!(opener(&opened, &all), Some(&session("delegate")));
+        assert_eq!(opener(&opened, &all[..3]), None, "a client opened it");
+        let listed = Conversation { visibility: Visibility::Listed, ..opened };
+        assert_eq!(opener(&listed, &all), None);
+    }
+
+    #[test]
+    fn where_to_talk_instead_is_told() {
+        let (caller, place) = (SessionId::parse("s1").unwrap(), ConversationId::parse("c0").unwrap());
+        let told = of_a_call(&conversation(), &caller, Some(&place));
+        assert_eq!(told.code, Code::ConversationClosed);
+        for part in ["c1 belongs to a call of session s1", "talk in c0 instead"] {
+            assert!(told.detail.contains(part), "{}", told.detail);
+        }
+        assert!(of_a_call(&conversation(), &caller, None).detail.contains("talk in another conversation"));
     }
 }

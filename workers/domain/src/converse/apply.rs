@@ -1,8 +1,8 @@
 //! Decisions become state, records, operations and follow-up actions. Nothing is decided here.
 
 use schemas::conversation::{
-    Caller, LogKind, LogRecord, Message, Operation, OperationKind, OperationState, Turn, TurnError, TurnPhase,
-    TurnStatus, TurnUsage,
+    Caller, LogKind, LogRecord, Message, MessageRole, Operation, OperationKind, OperationState, Turn, TurnError,
+    TurnPhase, TurnStatus, TurnUsage,
 };
 use schemas::definition::{EffectClass, InvocationMode};
 use schemas::id::{AgentId, ConversationId, OperationId, SessionId, TurnId};
@@ -15,11 +15,13 @@ use super::decision::TurnDecision;
 use super::state::{Joined, Lane, Open, ReplyTo, SpentTo, Stage, TalkState};
 use super::transcript::LateResult;
 use super::{budget, guests, ids};
+use crate::action::hash;
 use crate::chat::{ToolError, ToolErrorCode, ToolResult};
 use crate::moniker::Emits;
 
-/// Turns that are worked on at a time; others are queued.
-pub(super) const LANES_MAX: usize = 16;
+/// Turns that are at work at a time, so no more models are asked at once; others wait in line. A turn that waits for
+/// a tool, a person or another agent takes nobody's place (SPEC W-TRN-06).
+const LANES_MAX: usize = 16;
 /// Why a turn fails whose session ends before it.
 pub(super) const SESSION_ENDED: &str = "session_ended";
 /// Agents that were looped in and are told of pauses: the newest.
@@ -90,14 +92,7 @@ impl Applying {
                 let stage = if phase == TurnPhase::WaitingAsync { Stage::WaitAsync } else { Stage::Wait };
                 self.set_stage(&turn_id, stage);
             }
-            TurnDecision::ResumeFromTool { turn_id } => {
-                let joins = self.state.joins;
-                if let Some(lane) = self.state.lane_mut(&turn_id) {
-                    lane.stage = lane.resumed();
-                    lane.unseen = 0;
-                    lane.joins = joins;
-                }
-            }
+            TurnDecision::ResumeFromTool { turn_id } => self.resume(&turn_id),
             TurnDecision::WriteMemory { turn_id } => self.set_stage(&turn_id, Stage::Extract),
             // Its operation is tracked by the decision that dispatches it.
             TurnDecision::TrackAsyncOperation { .. } => {}
@@ -124,9 +119,13 @@ impl Applying {
         self.record(LogKind::Event, turn, ids::record_id(turn, name), &detail);
     }
 
-    fn start(&mut self, turn: Turn, (reply_to, spent_to): (Option<ReplyTo>, Option<Box<SpentTo>>), depth: u64) {
+    fn start(&mut self, mut turn: Turn, (reply_to, spent_to): (Option<ReplyTo>, Option<Box<SpentTo>>), depth: u64) {
         let turn_id = turn.turn_id.clone();
-        let busy = self.state.lanes.iter().filter(|lane| lane.stage != Stage::Queued).count();
+        let has_place = self.places() > 0;
+        // Only what was posted comes so far: its message has them as well.
+        if !self.state.has_room(turn.metadata.as_ref().map_or(0, hash::size)) {
+            turn.metadata = None;
+        }
         let detail = json!({"type": ids::STARTED});
         self.record(LogKind::Event, &turn_id, ids::STARTED.to_owned(), &detail);
         let is_users = matches!(turn.caller, Caller::User { .. });
@@ -137,7 +136,7 @@ impl Applying {
         let parent = self.state.last_turn.replace(turn_id);
         self.state.lanes.push(Lane {
             turn,
-            stage: if busy < LANES_MAX { Stage::Assemble } else { Stage::Queued },
+            stage: if has_place { Stage::Assemble } else { Stage::Queued },
             parent,
             depth,
             joins: 0,
@@ -162,15 +161,16 @@ impl Applying {
 
     fn append(&mut self, turn_id: &TurnId, mut message: Message) {
         message.step_token = Some(self.iteration_token.clone());
-        let is_agent = message.agent_id.is_some();
-        if is_agent {
+        // An agent that asks speaks, too; but it is not the one whose turn this is.
+        let is_answer = message.role == MessageRole::Assistant;
+        if is_answer {
             message.session_id = Some(self.session.clone());
             self.said = match (self.said.take(), &message.text) {
                 (Some(before), Some(text)) => Some(format!("{before}\n{text}")),
                 (before, text) => before.or_else(|| text.clone()),
             };
         }
-        if let Some(lane) = self.state.lane_mut(turn_id).filter(|_| is_agent) {
+        if let Some(lane) = self.state.lane_mut(turn_id).filter(|_| is_answer) {
             lane.spoke = true;
             if lane.reply_to.is_some() {
                 lane.last_text.clone_from(&message.text);
@@ -241,6 +241,23 @@ impl Applying {
     fn set_stage(&mut self, turn_id: &TurnId, stage: Stage) {
         if let Some(lane) = self.state.lane_mut(turn_id) {
             lane.stage = stage;
+        }
+    }
+
+    /// How many more turns may be at work.
+    fn places(&self) -> usize {
+        let at_work = self.state.lanes.iter().filter(|lane| lane.stage.is_at_work()).count();
+        LANES_MAX.saturating_sub(at_work)
+    }
+
+    /// Its model is asked (again). Who is at work keeps the place; who comes back from waiting needs one.
+    fn resume(&mut self, turn_id: &TurnId) {
+        let (joins, has_place) = (self.state.joins, self.places() > 0);
+        let Some(lane) = self.state.lane_mut(turn_id) else { return };
+        if lane.stage.is_at_work() || has_place {
+            lane.go_on(joins);
+        } else {
+            lane.stage = Stage::Queued;
         }
     }
 
@@ -329,12 +346,12 @@ impl Applying {
         self.emits.follow_ups.extend(lane.spent_to.and_then(|to| guests::told(&to, used)));
     }
 
-    /// Lets queued turns start, and writes the rows of turns that have changed.
+    /// Gives the places that are free to turns in line, the oldest first, and writes the rows of turns that have
+    /// changed.
     pub fn finish(&mut self) {
-        let busy = self.state.lanes.iter().filter(|lane| lane.stage != Stage::Queued).count();
-        let room = LANES_MAX.saturating_sub(busy);
-        for lane in self.state.lanes.iter_mut().filter(|lane| lane.stage == Stage::Queued).take(room) {
-            lane.stage = Stage::Assemble;
+        let (joins, places) = (self.state.joins, self.places());
+        for lane in self.state.lanes.iter_mut().filter(|lane| lane.stage == Stage::Queued).take(places) {
+            lane.go_on(joins);
         }
         for lane in &mut self.state.lanes {
             lane.turn.phase = lane.phase();

@@ -2,14 +2,18 @@
 //! memory and instructions are the system prompt; working memory, a summary of what is old, and the
 //! recent turns with their calls of tools are the messages.
 
-use schemas::conversation::{LogRow, Message};
+use std::collections::HashSet;
+
+use schemas::conversation::{LogKind, LogRow, Message};
 use schemas::definition::{AgentConstraints, AssemblyMode, Budgets, CompactionSettings, PersonaBody};
 use schemas::id::{AgentId, DefinitionId, MessageId, TurnId};
 use serde::{Deserialize, Serialize};
 
-use super::history::{input, newest_summary, told};
+use super::history::{input, newest_summary, spoken, told};
 use super::summary::Known;
-use crate::chat::{self, ChatRequest, ModelTarget, Parameters, Role};
+use super::transcript::MoveRecord;
+use super::voices::Voices;
+use crate::chat::{self, ChatRequest, ModelTarget, Parameters, Part, Role};
 use crate::compact;
 use crate::context::{ContextBudget, MemoryBlock, build_system_prompt};
 use crate::effect::PendingView;
@@ -37,6 +41,10 @@ pub struct Gathered {
     pub history: Vec<LogRow>,
     /// The message that started the turn; it is in `history`, too.
     pub input: Message,
+    /// What the input replies to, however old it is.
+    pub replied: Option<Message>,
+    /// It works for one caller alone.
+    pub is_delegate: bool,
     /// Messages that other active turns are at work on.
     pub in_work: Vec<MessageId>,
     /// Those turns.
@@ -139,20 +147,19 @@ pub fn assemble(gathered: &Gathered) -> Assembly {
     let mut messages = vec![chat::Message::text(Role::System, system)];
     let summary_at = messages.len();
     let summary = newest_summary(gathered);
-    let (told, history) = told(gathered, summary.as_ref().map(|(_, summary)| summary), summary_at);
+    let known = summary.as_ref().map(|(_, summary)| summary);
+    let spoken = spoken(gathered, known.map_or(0, |summary| summary.upto));
+    let voices = Voices::of(gathered, &spoken);
+    let (told, history) = told(gathered, known, (spoken, &voices), summary_at);
     messages.extend(told);
     messages.extend(aside(gathered));
-    messages.push(input(gathered));
+    messages.push(input(gathered, &voices));
+    let tools = tool::offered(&gathered.tools, &persona.constraints, &called(gathered, &messages));
     Assembly {
         agent_name: gathered.agent_name.clone(),
         target: gathered.target.clone(),
         summariser: gathered.summariser.as_ref().map(|summariser| summariser.target.clone()),
-        request: ChatRequest {
-            messages,
-            tools: tool::specs(&gathered.tools),
-            parameters: gathered.parameters.clone(),
-            ..ChatRequest::default()
-        },
+        request: ChatRequest { messages, tools, parameters: gathered.parameters.clone(), ..ChatRequest::default() },
         tools: gathered.tools.clone(),
         constraints: persona.constraints.clone(),
         project_ids: gathered.project_ids.clone(),
@@ -162,6 +169,16 @@ pub fn assemble(gathered: &Gathered) -> Assembly {
         summary_at,
         history,
     }
+}
+
+/// Names of the tools whose calls the model is shown: those of earlier turns are among the messages, and those of this
+/// turn come behind a context that is made anew (SPEC K-10).
+fn called(gathered: &Gathered, messages: &[chat::Message]) -> HashSet<String> {
+    let earlier = messages.iter().flat_map(|message| &message.content).filter_map(Part::as_tool_call);
+    let moves = gathered.history.iter().filter(|row| row.record.kind == LogKind::Move);
+    let own = moves.filter(|row| row.record.turn_id.as_ref() == Some(&gathered.turn));
+    let own = own.filter_map(|row| row.record.body.to::<MoveRecord>().ok()).flat_map(|reply| reply.tool_calls);
+    earlier.map(|call| call.name.clone()).chain(own.map(|call| call.name)).collect()
 }
 
 fn limits(gathered: &Gathered) -> Limits {

@@ -54,6 +54,16 @@ impl Measure {
             Self::Seconds => "seconds",
         }
     }
+
+    /// How much of it that is; of time nothing is known.
+    fn of(self, spent: Spent) -> f64 {
+        match self {
+            Self::Tokens => spent.tokens as f64,
+            Self::Cost => spent.cost(),
+            Self::Moves => spent.calls as f64,
+            Self::Seconds => 0.0,
+        }
+    }
 }
 
 /// A budget that is used up, or that the next request does not fit into.
@@ -69,24 +79,22 @@ pub struct Over {
     /// What a yes allows besides.
     #[serde(default)]
     pub more: f64,
-    /// How often that is the whole budget.
+    /// How often that is the whole budget; of time, what a step takes anew comes on top.
     #[serde(default = "once")]
     pub times: u32,
 }
 
 impl Over {
-    /// The same, where so much is to be used once more besides: of time, so much exactly.
-    pub(crate) fn with(&self, besides: Spent, took_ms: i64) -> Self {
-        let used = match self.what {
-            Measure::Tokens => besides.tokens as f64,
-            Measure::Cost => besides.cost(),
-            Measure::Moves => besides.calls as f64,
-            Measure::Seconds => return Self { more: self.more + took_ms as f64 / 1_000.0, ..self.clone() },
-        };
+    /// The same, where a yes also has to allow what is made again: of time exactly that, of anything else as many whole
+    /// budgets.
+    pub(crate) fn with_repeat(&self, repeated: Spent, took_ms: i64) -> Self {
+        if self.what == Measure::Seconds {
+            return Self { more: self.more + took_ms as f64 / 1_000.0, ..self.clone() };
+        }
         let whole = self.more / f64::from(self.times.max(1));
         // A cast of a number that is too large ends at the bound.
-        let more = if whole > 0.0 { (used / whole).ceil() as u32 } else { 0 };
-        let times = self.times.saturating_add(more);
+        let besides = if whole > 0.0 { (self.what.of(repeated) / whole).ceil() as u32 } else { 0 };
+        let times = self.times.saturating_add(besides);
         Self { times, more: whole * f64::from(times), ..self.clone() }
     }
 }
@@ -161,12 +169,7 @@ impl Checks {
 impl Bound {
     /// Counts what is used of it besides.
     pub fn charge(&mut self, spent: Spent) {
-        self.used += match self.what {
-            Measure::Tokens => spent.tokens as f64,
-            Measure::Cost => spent.cost(),
-            Measure::Moves => spent.calls as f64,
-            Measure::Seconds => 0.0,
-        };
+        self.used += self.what.of(spent);
     }
 
     fn over(&self, next: Next) -> Option<Over> {

@@ -2,14 +2,15 @@
 //! turn if none is active; `{"cancel_turn": id}` ends a turn. A posted message is answered in any case: it
 //! starts a turn if no active one can take it.
 
-use schemas::conversation::{LogKind, TurnError};
+use schemas::conversation::{Caller, LogKind, Turn, TurnError};
 use schemas::id::TurnId;
 use serde_json::{Value, json};
 
 use super::apply::Applying;
 use super::decision::TurnDecision;
+use super::quoting::{IN_REPLY_TO, heading, quoted};
 use super::state::{Lane, Stage, TalkState};
-use super::transcript::parts_in;
+use super::transcript::{BY, parts_in};
 use super::{agents, answers, ids, start};
 use crate::chat::Part;
 
@@ -57,14 +58,10 @@ pub(super) fn take(step: &mut Applying, place: &start::Place<'_>, guidance: &Val
         return;
     }
     let parts = parts_in(guidance);
-    let text = words(guidance, &parts);
-    let active: Vec<(TurnId, Stage)> = step
-        .state
-        .lanes
-        .iter()
-        .filter(|lane| !matches!(lane.stage, Stage::Extract | Stage::Queued))
-        .map(|lane| (lane.turn.turn_id.clone(), lane.stage))
-        .collect();
+    let (text, replied) = (words(guidance, &parts), quoted(guidance));
+    let told = step.state.lanes.iter().filter(|lane| lane.is_told());
+    let active: Vec<(TurnId, Stage, Option<String>)> =
+        told.map(|lane| (lane.turn.turn_id.clone(), lane.stage, somebody_else(guidance, &lane.turn))).collect();
     if active.is_empty()
         && let Some(decisions) = start::plan_posted(place, guidance)
         && start::begin(step, decisions)
@@ -73,18 +70,24 @@ pub(super) fn take(step: &mut Applying, place: &start::Place<'_>, guidance: &Val
     }
     step.state.notes_taken += 1;
     let number = step.state.notes_taken;
-    if let [(turn, _)] = active.as_slice() {
+    if let [(turn, ..)] = active.as_slice() {
         step.emits.turn = Some(turn.clone());
     }
     if active.is_empty() {
         let is_picture = text.is_empty() && !parts.is_empty();
-        step.state.keep_note(if is_picture { NO_PICTURE } else { &text });
+        let text = if is_picture { NO_PICTURE } else { text.as_str() };
+        step.state.keep_note(&format!("{}{text}", replied.as_deref().map(heading).unwrap_or_default()));
         return;
     }
-    for (turn, stage) in active {
+    for (turn, stage, by) in active {
         let mut body = json!({"text": text, "message_id": guidance.get("message_id"), "from": "guidance"});
         if !parts.is_empty() {
             body["content"] = json!(parts);
+        }
+        for (field, known) in [(IN_REPLY_TO, &replied), (BY, &by)] {
+            if let Some(known) = known {
+                body[field] = json!(known);
+            }
         }
         step.record(LogKind::Note, &turn, ids::record_id_of(&turn, ids::NOTE, number), &body);
         if stage == Stage::WaitAsync {
@@ -96,6 +99,15 @@ pub(super) fn take(step: &mut Applying, place: &start::Place<'_>, guidance: &Val
             lane.unseen += u32::from(stage == Stage::Think);
         }
     }
+}
+
+/// Who has posted what is told, if that is not the one whom the turn answers: the model cannot know.
+fn somebody_else(guidance: &Value, turn: &Turn) -> Option<String> {
+    let Caller::User { user_id } = &turn.caller else { return None };
+    let user = guidance.get(start::AS_TURN)?.get("user_id")?.as_str()?;
+    let is_known = user_id.as_str() != start::SOMEBODY;
+    let name = guidance.get("name").and_then(Value::as_str).unwrap_or(user);
+    (is_known && user_id.as_str() != user).then(|| name.to_owned())
 }
 
 /// Ends a turn. Control does not wait for work, so the input of the turn may still be to come: it is

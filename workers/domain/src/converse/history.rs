@@ -1,12 +1,16 @@
 //! What was said in a conversation before a turn, as its model is shown it.
 
+use std::collections::BTreeMap;
+
 use schemas::conversation::{LogKind, LogRow, Message, MessageRole, SenderType};
-use schemas::id::{AgentId, MessageId};
+use schemas::id::MessageId;
 use serde_json::Value;
 
 use super::assembly::{Gathered, Placed};
 use super::earlier::exchanges;
+use super::quoting::{heading, quote};
 use super::summary::{Extent, Summary};
+use super::voices::Voices;
 use crate::chat::{self, Part, Role};
 use crate::compact::shortened;
 use crate::context::build_messages;
@@ -23,24 +27,32 @@ pub(super) fn newest_summary(gathered: &Gathered) -> Option<(String, Summary)> {
     read.filter(|(_, summary)| summary.scope == Extent::Conversation).max_by_key(|(_, summary)| summary.upto)
 }
 
+/// The messages behind `upto` that the model is shown, by their places in the log.
+pub(super) fn spoken(gathered: &Gathered, upto: u64) -> BTreeMap<u64, Message> {
+    let noted = noted(gathered);
+    let rows = gathered.history.iter().filter(|row| row.offset > upto);
+    let said = rows.filter_map(|row| Some((row.offset, said_before(gathered, row)?)));
+    said.filter(|(_, message)| !noted.contains(&message.message_id)).collect()
+}
+
 /// What was said before, behind `summary_at` messages: the summary, working memory, memories that were
 /// found, and the messages and calls that the summary does not stand for. Beside them, which of them may be
 /// summarised: a call and its results have one place, so they go together.
 pub(super) fn told(
     gathered: &Gathered,
     summary: Option<&Summary>,
+    (mut spoken, voices): (BTreeMap<u64, Message>, &Voices<'_>),
     summary_at: usize,
 ) -> (Vec<chat::Message>, Vec<Placed>) {
     let upto = summary.map_or(0, |summary| summary.upto);
     let mut told: Vec<(Option<&LogRow>, chat::Message)> =
         summary.iter().map(|summary| (None, summary.message())).collect();
     let mut exchanges = exchanges(gathered, upto);
-    let noted = noted(gathered);
     for row in gathered.history.iter().filter(|row| row.offset > upto) {
         if let Some(messages) = exchanges.remove(&row.offset) {
             told.extend(messages.into_iter().map(|message| (Some(row), message)));
-        } else if let Some(message) = said_before(gathered, row).filter(|one| !noted.contains(&one.message_id)) {
-            told.push((Some(row), as_chat(&message, &gathered.agent)));
+        } else if let Some(message) = spoken.remove(&row.offset) {
+            told.push((Some(row), as_chat(&message, voices)));
         }
     }
     let leading = told.iter().take_while(|(_, message)| message.role == Role::System).count();
@@ -89,38 +101,41 @@ fn open_from(gathered: &Gathered) -> u64 {
 }
 
 /// How a model is shown what somebody said: the words of other agents come as a user's, by name.
-fn as_chat(message: &Message, me: &AgentId) -> chat::Message {
+fn as_chat(message: &Message, voices: &Voices<'_>) -> chat::Message {
     // A step of an agent without turns may say data alone.
     let data = || message.data.as_ref().map(|data| shortened(&data.to_string(), DATA_CHARS_MAX));
-    let text = message.text.clone().or_else(data).unwrap_or_default();
-    match (message.sender_type, &message.agent_id) {
-        (SenderType::Agent, Some(agent)) if agent == me => chat::Message::text(Role::Assistant, text),
-        (SenderType::Agent, agent) => {
-            let name = message.name.clone().or_else(|| agent.as_ref().map(ToString::to_string));
-            chat::Message::text(Role::User, format!("[{}]: {text}", name.unwrap_or_else(|| "agent".to_owned())))
-        }
-        (SenderType::System, _) if message.role == MessageRole::System => chat::Message::text(Role::System, text),
-        (SenderType::User | SenderType::System, _) => {
-            chat::Message { name: message.name.clone(), ..chat::Message::new(Role::User, parts(message)) }
-        }
+    let text = || message.text.clone().or_else(data).unwrap_or_default();
+    let said = match message.sender_type {
+        SenderType::Agent if voices.is_own(message) => return chat::Message::text(Role::Assistant, text()),
+        SenderType::System if message.role == MessageRole::System => return chat::Message::text(Role::System, text()),
+        SenderType::Agent => vec![Part::text(text())],
+        SenderType::User | SenderType::System => parts(message),
+    };
+    match voices.label(message) {
+        Some(who) => chat::Message::new(Role::User, labelled(&who, said)),
+        None => chat::Message { name: message.name.clone(), ..chat::Message::new(Role::User, said) },
     }
 }
 
-pub(super) fn input(gathered: &Gathered) -> chat::Message {
-    let mut shown = as_chat(&gathered.input, &gathered.agent);
+fn labelled(who: &str, mut parts: Vec<Part>) -> Vec<Part> {
+    let label = format!("[{who}]: ");
+    if let Some(Part::Text { text, .. }) = parts.first_mut() {
+        text.insert_str(0, &label);
+    } else {
+        parts.insert(0, Part::text(label));
+    }
+    parts
+}
+
+pub(super) fn input(gathered: &Gathered, voices: &Voices<'_>) -> chat::Message {
+    let mut shown = as_chat(&gathered.input, voices);
     if shown.role != Role::User {
         shown = chat::Message::text(Role::User, gathered.input.text.clone().unwrap_or_default());
     }
-    if let Some(replied) = gathered.input.reply_to_message_id.as_ref().and_then(|id| said(gathered, id)) {
-        let quote: String = replied.chars().take(500).collect();
-        shown.content.insert(0, Part::text(format!("[In reply to: {quote}]\n")));
+    if let Some(replied) = gathered.replied.as_ref().and_then(quote) {
+        shown.content.insert(0, Part::text(heading(&replied)));
     }
     shown
-}
-
-fn said(gathered: &Gathered, id: &MessageId) -> Option<String> {
-    let row = gathered.history.iter().find(|row| row.record.id == id.as_str())?;
-    row.record.body.to::<Message>().ok()?.text
 }
 
 /// A message's parts; a text is one part.
@@ -134,6 +149,9 @@ fn parts(message: &Message) -> Vec<Part> {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
+    use schemas::id::AgentId;
     use serde_json::json;
 
     use super::*;
@@ -143,7 +161,9 @@ mod tests {
         let mut message = json!({"message_id": "s.iteration.1", "sender_type": "agent", "role": "assistant",
                                  "agent_id": "count", "event_type": "utterance"});
         message.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
-        let message = as_chat(&serde_json::from_value(message).unwrap(), &AgentId::parse("ben").unwrap());
+        let me = AgentId::parse("ben").unwrap();
+        let voices = Voices { me: &me, is_delegate: false, people: BTreeSet::new() };
+        let message = as_chat(&serde_json::from_value(message).unwrap(), &voices);
         (message.role, message.content)
     }
 

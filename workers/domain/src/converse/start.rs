@@ -19,6 +19,8 @@ pub(super) const AS_TURN: &str = "as_turn";
 pub const CALL_FIELDS: [&str; 3] = ["caller", "reply_to", SPENT_TO];
 /// Field of an input: where it counts what the turn uses, and what there is left for it.
 pub(super) const SPENT_TO: &str = "spent_to";
+/// Who asks, where an input names nobody.
+pub(super) const SOMEBODY: &str = "user";
 /// Field of the caller in an input: how many agents have called one another up to this turn.
 pub(super) const DEPTH: &str = "depth";
 
@@ -39,8 +41,12 @@ pub(super) fn plan(place: &Place<'_>, arrival: &Arrival) -> Vec<TurnDecision> {
     let caller = payload.get("caller").and_then(|caller| serde_json::from_value::<Caller>(caller.clone()).ok());
     let user = id(payload, "user_id").and_then(|id| UserId::parse(id).ok());
     let caller = caller.unwrap_or_else(|| Caller::User {
-        user_id: user.clone().unwrap_or_else(|| UserId::parse("user").expect("an id")),
+        user_id: user.clone().unwrap_or_else(|| UserId::parse(SOMEBODY).expect("an id")),
     });
+    let asker = match &caller {
+        Caller::Agent { agent_id, .. } => Some(agent_id.clone()),
+        Caller::User { .. } | Caller::Workflow { .. } => None,
+    };
     let reply_to_message = id(payload, "reply_to_message_id").and_then(|id| MessageId::parse(id).ok());
     let turn = Turn {
         turn_id: turn_id.clone(),
@@ -69,7 +75,7 @@ pub(super) fn plan(place: &Place<'_>, arrival: &Arrival) -> Vec<TurnDecision> {
     let (turn, reply_to, spent_to) = (Box::new(turn), reply_to(payload), spent_to(payload));
     let mut decisions = vec![TurnDecision::StartTurn { turn, reply_to, spent_to, depth }];
     if posted.is_none() {
-        let message = said(payload, (message_id, turn_id.clone()), user, reply_to_message);
+        let message = said(payload, (message_id, turn_id.clone()), (user, asker), reply_to_message);
         decisions.push(TurnDecision::AppendMessage { turn_id, message: Box::new(message) });
     }
     decisions
@@ -86,6 +92,7 @@ pub(super) fn plan_posted(place: &Place<'_>, guidance: &Value) -> Option<Vec<Tur
         "turn_id": turn_id,
         "user_id": turn.get("user_id"),
         "reply_to_message_id": turn.get("reply_to_message_id"),
+        "metadata": turn.get("metadata"),
     });
     let arrival = Arrival {
         action_id: ActionId::parse(turn_id.as_str()).ok()?,
@@ -136,11 +143,12 @@ fn spent_to(payload: &Value) -> Option<Box<SpentTo>> {
     SpentTo::deserialize(payload.get(SPENT_TO)?).ok().map(Box::new)
 }
 
-/// The input as a message of the transcript.
+/// The input as a message of the transcript. Whoever asks has said it, also an agent; to the model that is to answer,
+/// it is a user's either way (SPEC K-07).
 fn said(
     payload: &Value,
     (message_id, turn_id): (MessageId, TurnId),
-    user_id: Option<UserId>,
+    (user_id, agent_id): (Option<UserId>, Option<AgentId>),
     reply_to_message_id: Option<MessageId>,
 ) -> Message {
     let text = payload.get("text").and_then(Value::as_str).or_else(|| payload.as_str()).map(str::to_owned);
@@ -148,10 +156,10 @@ fn said(
     Message {
         message_id,
         turn_id: Some(turn_id),
-        sender_type: SenderType::User,
+        sender_type: if agent_id.is_some() { SenderType::Agent } else { SenderType::User },
         role: MessageRole::User,
         user_id,
-        agent_id: None,
+        agent_id,
         session_id: None,
         name: id(payload, "name").map(str::to_owned),
         // An input of another shape is shown as it is.

@@ -125,7 +125,7 @@ pub struct Lane {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Stage {
-    /// Too many turns are active: it waits for one of them to end.
+    /// Too many turns are at work: it waits in line, to begin or to go on.
     Queued,
     Assemble,
     /// Old messages become a summary, before its model is asked again.
@@ -137,6 +137,13 @@ pub enum Stage {
     WaitAsync,
     /// It is completed; memories are extracted.
     Extract,
+}
+
+impl Stage {
+    /// Whether a call is under way for it, or due.
+    pub fn is_at_work(self) -> bool {
+        matches!(self, Self::Assemble | Self::Compact | Self::Think | Self::Extract)
+    }
 }
 
 /// A tool call on its way.
@@ -316,15 +323,37 @@ impl Lane {
         self.limits.as_ref().is_some_and(|limits| limits.per_call)
     }
 
+    /// Its next call is due, and will know what has come by now. `joins`: agents that were looped in so far.
+    pub fn go_on(&mut self, joins: u64) {
+        self.stage = self.resumed();
+        self.unseen = 0;
+        self.joins = joins;
+    }
+
     /// What it does once nothing keeps it from its next reply.
-    pub fn resumed(&self) -> Stage {
-        let made = self.turn.context_assembly_run_id.as_deref();
+    fn resumed(&self) -> Stage {
+        let newest = ids::assembly_id(&self.turn.turn_id, self.turn.moves);
+        let is_newest = self.turn.context_assembly_run_id.as_ref() == Some(&newest);
         if self.compaction.is_some() {
             Stage::Compact
-        } else if self.per_call() && made != Some(ids::assembly_id(&self.turn.turn_id, self.turn.moves).as_str()) {
+        } else if !self.has_begun() || (self.per_call() && !is_newest) {
             Stage::Assemble
         } else {
             Stage::Think
+        }
+    }
+
+    /// Whether it has had a context: what comes beside it from then on is told behind that.
+    fn has_begun(&self) -> bool {
+        self.turn.context_assembly_run_id.is_some()
+    }
+
+    /// Whether its model is still to be told what comes beside it. Who has not begun will find it in the context.
+    pub fn is_told(&self) -> bool {
+        match self.stage {
+            Stage::Extract => false,
+            Stage::Queued => self.has_begun(),
+            Stage::Assemble | Stage::Compact | Stage::Think | Stage::Wait | Stage::WaitAsync => true,
         }
     }
 

@@ -8,11 +8,15 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::ids;
+use super::quoting::{heading, quoted};
 use crate::chat::{Message, Part, Role, ToolCall, ToolResult};
 use crate::compact::Entry;
 
 /// What comes beside replies: notes, and results of work in the background.
 pub const BESIDE: [LogKind; 2] = [LogKind::Note, LogKind::AsyncResult];
+
+/// Field of a note: who says it, where that is somebody else than whoever the turn answers.
+pub(super) const BY: &str = "by";
 
 /// The body of a `move` record: one recorded reply of a model.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -126,7 +130,7 @@ impl Fold {
             LogKind::Note => {
                 let note = body.to_value();
                 if let Some(text) = note.get("text").and_then(Value::as_str) {
-                    self.beside(row, noted(text, parts_in(&note)));
+                    self.beside(row, noted(text, &note));
                 }
             }
             _ => {}
@@ -173,10 +177,14 @@ pub(super) fn parts_in(told: &Value) -> Vec<Part> {
 }
 
 /// The text of a posted message is that of its parts, which is not told twice.
-fn noted(text: &str, parts: Vec<Part>) -> Vec<Part> {
+fn noted(text: &str, note: &Value) -> Vec<Part> {
+    let parts = parts_in(note);
     let of_parts: String = parts.iter().filter_map(Part::as_text).collect();
     let is_told = !parts.is_empty() && of_parts == text;
-    let first = if is_told { "[Note]".to_owned() } else { format!("[Note] {text}") };
+    let replied = quoted(note).as_deref().map(heading).unwrap_or_default();
+    let by = note.get(BY).and_then(Value::as_str).map(|by| format!("[{by}]: ")).unwrap_or_default();
+    let before = format!("[Note] {replied}{by}");
+    let first = if is_told { before.trim_end().to_owned() } else { format!("{before}{text}") };
     std::iter::once(Part::text(first)).chain(parts).collect()
 }
 

@@ -1,7 +1,7 @@
 //! What a write of definitions will do: documents of files, their order, what each becomes, and
 //! whether everything they refer to is there.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use schemas::api::{DefinitionChange, DefinitionWritten};
 use schemas::definition::DefinitionKind;
@@ -237,6 +237,32 @@ pub fn namesakes<'r>(
                 problems.push((index, FieldProblem::new(&reference.field, what)));
             }
         }
+    }
+    problems
+}
+
+/// A tool that a write gives another name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Renamed {
+    /// Its place in the list.
+    pub index: usize,
+    pub id: DefinitionId,
+    pub name: String,
+    /// The tools that have this name as well, once the list is written.
+    pub others: BTreeSet<DefinitionId>,
+}
+
+/// Of those, the ones that a list of tools has beside another one of that name. `whose`: who has the list, in words.
+pub fn hidden(renamed: &[Renamed], whose: &str, tools: &[DefinitionId]) -> Vec<(usize, FieldProblem)> {
+    let mut problems = Vec::new();
+    for one in renamed.iter().filter(|one| tools.contains(&one.id)) {
+        let Some(other) = tools.iter().find(|tool| one.others.contains(*tool)) else { continue };
+        let what = format!(
+            "{whose} has the tools {other} and {}, which would both be named {:?}, by which a model calls them; choose \
+             another name, or take one of them out there first, or in the same list",
+            one.id, one.name
+        );
+        problems.push((one.index, FieldProblem::new("name", what)));
     }
     problems
 }

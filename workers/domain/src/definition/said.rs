@@ -60,7 +60,8 @@ fn remove(value: &mut Value, field: &str) -> Option<Value> {
 }
 
 /// Of which fields a content tells whether somebody wrote them down: an agent that is called has its time and no
-/// class; whatever else a tool or an action runs has a class, and one time whoever says it.
+/// class; whatever else a tool or an action runs has a class. Its minute gives way to any other time, whoever wrote it:
+/// noted, it would count in all files that an earlier release exported.
 fn telling(kind: DefinitionKind, value: &Value) -> Chosen {
     let is_agent = value["target_type"] == "agent";
     match kind {

@@ -31,9 +31,9 @@ pub trait ActionRunner: Send + Sync {
     }
 }
 
-/// Takes the calls of models that an attempt makes: they cost, whatever becomes of the attempt.
+/// Takes the records of calls of models: they cost, whatever becomes of what they were made for.
 pub trait Bill: Send + Sync {
-    /// A call that has ended, or was dropped with its attempt. It may be told while a future is dropped, so an
+    /// A call that has ended, or was dropped. It may be told while a future is dropped, so an
     /// implementation must not block, and bounds what it keeps.
     fn add(&self, record: ProviderCallRecord);
 }

@@ -42,7 +42,7 @@ pub trait DeltaSink: Send + Sync {
     }
 }
 
-/// Listens to a call for its end alone, if that is to be dropped: what it has used goes on a bill.
+/// Takes no pieces of a call. If the call is dropped, what it has used goes on a bill.
 pub struct Unheard<'a>(pub &'a dyn Bill);
 
 impl DeltaSink for Unheard<'_> {

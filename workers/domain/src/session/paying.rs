@@ -8,7 +8,7 @@ use serde_json::json;
 
 use super::{Session, StepStart};
 use crate::chat::ProviderCallRecord;
-use crate::converse::{self, Measure, Over, Scope};
+use crate::converse::{self, Over, Scope};
 use crate::effect::{Effect, Outcome};
 use crate::spending::Spent;
 
@@ -31,8 +31,8 @@ impl Session {
             count(self.head.models.get_or_insert_default(), Spent::of_call(record));
             let offset = self.next_offset();
             // A step that begins anew asks under the same key, and is billed for both.
-            let record = ProviderCallRecord { id: format!("{}:{offset}", record.id), ..record.clone() };
-            let record = record.within(PROVIDER_CALL_BYTES_MAX);
+            let id = format!("{}:{offset}", record.id);
+            let record = ProviderCallRecord { id, ..record.clone() }.within(PROVIDER_CALL_BYTES_MAX);
             self.unsaved.event(offset, now_ms, EventKind::ProviderCall, Json::of(&record));
         }
     }
@@ -41,17 +41,18 @@ impl Session {
     /// the session is paused until a person resumes it. That allows more, enough to make those others again, because
     /// the step begins anew.
     pub fn hold(&mut self, start: StepStart, (over, made): (&Over, &[Outcome]), now_ms: i64) {
-        // Time counts from the yes on, and this much later: a step that takes longer than it may would not come to an end.
-        let took_ms = if over.what == Measure::Seconds { now_ms.saturating_sub(start.started_ms).max(0) } else { 0 };
+        let mut repeated = Spent::default();
+        made.iter().filter_map(spent).for_each(|spent| repeated.add(spent));
+        // Time counts from the yes on, and later by what the calls took that are made again: a step that takes longer than
+        // its session may would be held each time.
+        let took_ms = if repeated.calls > 0 { now_ms.saturating_sub(start.started_ms).max(0) } else { 0 };
         self.abandon_step(start);
         // Whatever was asked before is about something else.
         self.apply_control(now_ms);
         if self.head.status != SessionStatus::Running {
             return;
         }
-        let mut again = Spent::default();
-        made.iter().filter_map(spent).for_each(|spent| again.add(spent));
-        let over = &over.with(again, took_ms);
+        let over = &over.with_repeat(repeated, took_ms);
         let reason = converse::held(over);
         let detail = json!({"by": BUDGETS, "reason": reason, "over": over});
         self.set_status(now_ms, SessionStatus::Paused, detail);

@@ -12,6 +12,8 @@ use super::settle::finished;
 use crate::chat::{ToolError, ToolErrorCode};
 use crate::talk::later;
 
+const DIED: &str = "whoever ran it died";
+
 /// How a claimed operation begins.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Start {
@@ -49,7 +51,7 @@ pub fn start(operation: &Operation) -> Start {
     match operation.effect_class {
         EffectClass::Pure | EffectClass::Idempotent => Start::Run,
         EffectClass::Probeable => Start::Probe,
-        EffectClass::AtMostOnce => Start::End(in_doubt(operation, "whoever ran it died")),
+        EffectClass::AtMostOnce => Start::End(in_doubt(operation, ToolErrorCode::ExecutionFailed, DIED)),
     }
 }
 
@@ -72,7 +74,7 @@ pub fn given_up(operation: &Operation) -> Option<ToolError> {
     match stopped(operation) {
         Some(Next::Again { .. }) => None,
         Some(Next::End(Err(error))) => Some(error),
-        _ => Some(in_doubt(operation, "whoever ran it was stopped")),
+        _ => Some(in_doubt(operation, ToolErrorCode::ExecutionFailed, "whoever ran it was stopped")),
     }
 }
 
@@ -98,7 +100,7 @@ pub fn next(operation: &Operation, request: &ActionRequest, outcome: Result<Valu
         return Next::Probe(failure);
     }
     if !may_repeat {
-        return Next::End(Err(in_doubt(operation, &failure.error.message)));
+        return Next::End(Err(in_doubt(operation, failure.error.code, &failure.error.message)));
     }
     let is_listed = request.retry_on.iter().any(|word| word == trouble.as_str());
     if !is_listed || counted(operation) >= operation.max_attempts {
@@ -148,8 +150,9 @@ pub fn probed(operation: &Operation, request: &ActionRequest, probe: Probe, fail
             next(operation, request, Err(ActionFailure { may_have_happened: false, ..failure }))
         }
         (Probe::Unknown, failure) => {
-            let why = failure.map_or_else(|| "whoever ran it died".to_owned(), |failure| failure.error.message);
-            Next::End(Err(in_doubt(operation, &format!("{why}, and its target does not know"))))
+            let died = || (ToolErrorCode::ExecutionFailed, DIED.to_owned());
+            let (code, why) = failure.map_or_else(died, |failure| (failure.error.code, failure.error.message));
+            Next::End(Err(in_doubt(operation, code, &format!("{why}, and its target does not know"))))
         }
     }
 }
@@ -175,12 +178,13 @@ fn lost_too_often(operation: &Operation) -> ToolError {
     ToolError { code: ToolErrorCode::ExecutionFailed, message, retriable: false }
 }
 
-fn in_doubt(operation: &Operation, why: &str) -> ToolError {
+/// `code`: of what failed (SPEC W-ERR-04).
+fn in_doubt(operation: &Operation, code: ToolErrorCode, why: &str) -> ToolError {
     let message = format!(
         "it is in doubt whether {} took effect: {why}. It is not repeated; look before you call it again",
         operation.tool
     );
-    ToolError { code: ToolErrorCode::ExecutionFailed, message, retriable: false }
+    ToolError { code, message, retriable: false }
 }
 
 /// An attempt that took longer than its operation may.
@@ -329,6 +333,24 @@ mod tests {
                 other => panic!("{other:?}"),
             }
         }
+    }
+
+    #[test]
+    fn w_err_04_what_is_in_doubt_keeps_the_code_of_what_failed() {
+        let in_doubt = |next: Next| match next {
+            Next::End(Err(error)) => {
+                assert!(error.message.contains("in doubt") && !error.retriable, "{}", error.message);
+                error.code
+            }
+            other => panic!("{other:?}"),
+        };
+        let (once, request) = operation_of(EffectClass::AtMostOnce, 1, 3);
+        assert_eq!(in_doubt(next(&once, &request, Err(late(&once)))), ToolErrorCode::Timeout);
+        assert_eq!(in_doubt(next(&once, &request, Err(trouble(true)))), ToolErrorCode::ExecutionFailed);
+        let (asked, request) = operation_of(EffectClass::Probeable, 1, 3);
+        let unknown = |failure| probed(&asked, &request, Probe::Unknown, failure);
+        assert_eq!(in_doubt(unknown(Some(late(&asked)))), ToolErrorCode::Timeout);
+        assert_eq!(in_doubt(unknown(None)), ToolErrorCode::ExecutionFailed, "nobody knows how it ended");
     }
 
     #[test]

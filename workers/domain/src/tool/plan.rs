@@ -200,14 +200,13 @@ fn dispatch(
     } else {
         (tool.retry.max_attempts, tool.retry.backoff_ms)
     };
-    let limits = [tool.retry.timeout_ms, action.execution.timeout_ms, action.timeout_ms.unwrap_or(u64::MAX)];
     Ok(ToolPlan::Dispatch(Box::new(Dispatch {
         kind: if approval.is_some() { OperationKind::Approval } else { OperationKind::Task },
         pool: pool(action),
         effect_class: effect_class(tool.said_class(), action.said_class()),
         max_attempts,
         backoff_ms,
-        timeout_ms: limits.into_iter().min().unwrap_or(tool.retry.timeout_ms),
+        timeout_ms: timeout_ms(tool, action),
         wait_ms: wait_ms(action),
         is_async: tool.is_async,
         approval,
@@ -238,6 +237,13 @@ fn request(action: &ResolvedAction, input: Value) -> ActionRequest {
 /// What somebody said of the tool or of the action counts, and of two sayings the careful one.
 pub(super) fn effect_class(tool: Option<EffectClass>, action: Option<EffectClass>) -> EffectClass {
     tool.max(action).unwrap_or_default()
+}
+
+/// What somebody said counts, and of several sayings the shortest: a default that nobody wrote must not cut short what
+/// has been given its time (SPEC W-TOOL-03).
+fn timeout_ms(tool: &Tool, action: &ResolvedAction) -> u64 {
+    let said = [tool.said_timeout_ms(), action.execution.said_timeout_ms(), action.timeout_ms];
+    said.into_iter().flatten().min().unwrap_or(tool.retry.timeout_ms)
 }
 
 /// Whose workers run it.

@@ -1,9 +1,12 @@
 //! Tools as the model is shown them.
 
-use schemas::definition::InvocationMode;
+use std::collections::HashSet;
+
+use schemas::definition::{AgentConstraints, InvocationMode};
 use serde_json::{Value, json};
 
 use super::MODE_FIELD;
+use super::plan::permitted;
 use super::resolve::{ResolvedTarget, ResolvedTool};
 use crate::chat::ToolSpec;
 
@@ -16,6 +19,17 @@ pub fn specs(tools: &[ResolvedTool]) -> Vec<ToolSpec> {
         }
     }
     specs
+}
+
+/// Those that an agent may use. Those of `called` stay in sight: providers refuse a history with calls of tools that
+/// are not offered.
+pub fn offered(tools: &[ResolvedTool], constraints: &AgentConstraints, called: &HashSet<String>) -> Vec<ToolSpec> {
+    // Of two with the same name the first is the one that is called, so it decides.
+    let first = |name: &str| tools.iter().find(|tool| tool.tool.name == name);
+    let may_use = |name: &str| first(name).is_some_and(|tool| permitted(tool, constraints).is_ok());
+    let mut offered = specs(tools);
+    offered.retain(|spec| called.contains(&spec.name) || may_use(&spec.name));
+    offered
 }
 
 fn spec(tool: &ResolvedTool) -> ToolSpec {

@@ -2,6 +2,8 @@
 
 mod toolbox;
 
+use std::collections::HashSet;
+
 use schemas::conversation::OperationKind;
 use schemas::definition::{
     ActionDef, ActionKind, AgentConstraints, DefinitionKind, EffectClass, InvocationMode, Task, Tool,
@@ -179,6 +181,35 @@ fn attempts_times_and_classes_come_from_whoever_says_more() {
     assert_eq!((found.effect_class, found.is_async), (EffectClass::Probeable, true));
 }
 
+#[test]
+fn w_tool_03_a_time_that_nobody_wrote_limits_none_that_somebody_wrote() {
+    let time = |ms: Option<u64>| ms.map_or_else(|| json!({}), |ms| json!({ "timeout_ms": ms }));
+    let ms = |of_tool, of_action, of_task| {
+        let tool = tool(json!({ "retry": time(of_tool) }));
+        let action = action(json!({ "execution": time(of_action) }));
+        dispatched(bound(tool, &task(time(of_task)), &action), json!({"query": "x"})).timeout_ms
+    };
+    assert_eq!(ms(None, None, None), 60_000);
+    assert_eq!(ms(Some(300_000), None, None), 300_000, "the action's minute is nobody's word");
+    assert_eq!(ms(None, Some(300_000), None), 300_000, "nor is the tool's");
+    assert_eq!(ms(None, None, Some(300_000)), 300_000);
+    for (times, shortest) in [
+        ([Some(5_000), None, None], 5_000),
+        ([None, Some(5_000), None], 5_000),
+        ([Some(300_000), Some(120_000), None], 120_000),
+        ([Some(90_000), Some(300_000), Some(200_000)], 90_000),
+        ([Some(300_000), Some(600_000), Some(60_000)], 60_000),
+    ] {
+        let [of_tool, of_action, of_task] = times;
+        assert_eq!(ms(of_tool, of_action, of_task), shortest, "{times:?}");
+    }
+    // Of tools and actions nobody knows whether a minute was written down.
+    assert_eq!((ms(Some(60_000), Some(300_000), None), ms(Some(300_000), Some(60_000), None)), (300_000, 300_000));
+    let written = written_tool(json!({"retry": {"timeout_ms": 300_000}}));
+    let found = dispatched(bound(written, &task(json!({})), &action(json!({}))), json!({}));
+    assert_eq!(found.timeout_ms, 300_000, "as it is read once it was written");
+}
+
 /// A definition of a library as it is read once it was written.
 fn written<T: DeserializeOwned>(kind: DefinitionKind, value: Value) -> T {
     let checked = check(kind, &merged(value, json!({"library_id": "core"}))).unwrap();
@@ -290,6 +321,19 @@ fn models_see_names_words_and_schemas() {
         let problems = crate::definition::schema_problems(spec.input_schema.as_object().unwrap());
         assert!(problems.is_empty(), "{}: {problems:?}", spec.name);
     }
+}
+
+#[test]
+fn of_two_tools_with_one_name_the_first_decides_whether_it_is_offered() {
+    let tools = [usual(json!({})), usual(json!({"id": "t2"}))];
+    let names = |allowed: &str, called: &[&str]| -> usize {
+        let allowed_tools = Some(vec![DefinitionId::parse(allowed).unwrap()]);
+        let called: HashSet<String> = called.iter().map(|name| (*name).to_owned()).collect();
+        offered(&tools, &AgentConstraints { allowed_tools, ..AgentConstraints::default() }, &called).len()
+    };
+    assert_eq!((names("t1", &[]), names("t2", &[])), (1, 0), "a call of the second is one of the first");
+    assert_eq!(names("t2", &["search"]), 1, "its calls are in sight");
+    assert_eq!(names("t2", &["gone"]), 0);
 }
 
 #[test]

@@ -38,7 +38,7 @@ pub fn is_once(call: &ActionCall) -> bool {
 }
 
 /// As with prompts, with two differences. What was refused before anything was sent is the author's to mend: above all,
-/// a profile of another provider. And whatever was sent may have had an effect.
+/// a profile of another provider. And what was sent may have had an effect, unless it was turned away.
 pub fn failed(failure: ChatFailure) -> ActionFailure {
     let is_of_request = failure.category == ErrorCategory::Validation && failure.code != Code::ProviderMissing;
     if is_of_request && !failure.may_have_happened {

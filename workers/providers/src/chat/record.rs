@@ -1,6 +1,6 @@
 //! The record of a call, from its start to its end.
 
-use domain::chat::{ChatCall, ChatReply, LOST, Prices, ProviderCallRecord, RequestOutcome};
+use domain::chat::{ChatCall, ChatReply, LOST_ATTEMPTS, Prices, ProviderCallRecord, RequestOutcome};
 use domain::ports::DeltaSink;
 use serde_json::Value;
 use tokio::time::Instant;
@@ -90,7 +90,7 @@ impl<'a> Log<'a> {
         tracing::debug!(call = %record.id, ok = outcome.ok, attempts = outcome.attempts,
             took_ms = finished_at_ms - started_at_ms, "model call ends");
         record.cost = record.usage.as_ref().and_then(|usage| self.prices.cost(usage));
-        record.response_metadata.extend(self.meter.lost().map(|lost| (LOST.to_owned(), lost)));
+        record.response_metadata.extend(self.meter.lost().map(|lost| (LOST_ATTEMPTS.to_owned(), lost)));
         record.finished_at_ms = Some(finished_at_ms);
         record.outcome = Some(RequestOutcome { started_at_ms, finished_at_ms, ..outcome });
         record

@@ -16,6 +16,8 @@ pub struct Endpoint {
     pub base_url: String,
     pub(crate) host: Host,
     pub key: Option<Secret>,
+    /// Where its key is set, for messages.
+    pub(crate) key_setting: &'static str,
     /// What requests leave open; its bound on tokens holds for all.
     pub parameters: Parameters,
     pub prices: Prices,
@@ -54,6 +56,7 @@ impl Endpoint {
             base_url: base_url.to_owned(),
             host: Host::of(vendor, base_url),
             key,
+            key_setting: vendor.key_variable(),
             parameters: Parameters::default(),
             prices: Prices::default(),
         }
@@ -114,6 +117,8 @@ impl Vendor {
 
 /// The provider that answers from a file.
 pub const SCRIPTED: &str = "scripted";
+/// Where a profile, or the embedder, has the key of its own address.
+const OWN_KEY: &str = "api_key_env or api_key_file beside base_url";
 /// The profile that stands in when a session names none.
 const DEFAULT_PROFILE: &str = "default";
 
@@ -218,23 +223,28 @@ impl ProvidersConfig {
         own_key: Option<Secret>,
     ) -> Result<Endpoint, String> {
         let account = self.accounts.get(&vendor.account()).cloned().unwrap_or_default();
-        let own_place = base_url.or(account.base_url.as_deref());
-        let base_url = own_place.unwrap_or(vendor.base_url()).trim_end_matches('/');
+        let own_place = base_url;
+        let base_url = own_place.or(account.base_url.as_deref()).unwrap_or(vendor.base_url()).trim_end_matches('/');
         let parsed = Url::parse(base_url).map_err(|error| format!("{base_url:?} is no base URL: {error}"))?;
         if !matches!(parsed.scheme(), "http" | "https") || !parsed.has_host() {
             return Err(format!("{base_url:?} is no base URL: it must begin with http:// or https://"));
         }
+        // The account's key is for the vendor's own server and for the one set along with it: whoever names another
+        // server must not get it unasked.
+        let is_there = |known: &str| Url::parse(known).is_ok_and(|known| known.origin() == parsed.origin());
+        let known = [Some(vendor.base_url()), account.base_url.as_deref()];
+        let is_of_account = own_place.is_none() || known.into_iter().flatten().any(is_there);
+        let key_setting = if is_of_account { vendor.key_variable() } else { OWN_KEY };
         if !parsed.username().is_empty() || parsed.password().is_some() || parsed.query().is_some() {
             // Addresses are shown, in the banner and in errors.
-            let variable = vendor.key_variable();
-            return Err(format!("a base URL must have no user, password or query; put the key into {variable}"));
+            return Err(format!("a base URL must have no user, password or query; put the key into {key_setting}"));
         }
-        // A key belongs to the vendor's own place or to the one set along with it.
-        let key = own_key.or(account.key);
-        let endpoint = Endpoint::new(vendor, model.unwrap_or(vendor.model()), base_url, key);
+        let key = own_key.or(account.key.filter(|_| is_of_account));
+        let endpoint =
+            Endpoint { key_setting, ..Endpoint::new(vendor, model.unwrap_or(vendor.model()), base_url, key) };
         // Other servers may want none.
         if endpoint.key.is_none() && endpoint.is_original() {
-            return Err(format!("set {} to use {}", vendor.key_variable(), vendor.as_str()));
+            return Err(format!("set {key_setting} to use {}", vendor.as_str()));
         }
         Ok(endpoint)
     }
@@ -391,6 +401,53 @@ mod tests {
         }
         let alone = config(&[("ANTHROPIC_BASE_URL", "http://h"), ("GEMINI_BASE_URL", "http://h")], &[]);
         assert_eq!(words(&alone), "scripted");
+    }
+
+    #[test]
+    fn an_accounts_key_goes_to_the_vendor_and_to_the_address_set_along_with_it_alone() {
+        const GATEWAY: &str = "https://gateway.example:8443/v1";
+        let key_at = |gateway: Option<&str>, provider: &str, url: &str| {
+            let mut variables = vec![("OPENAI_API_KEY", "sk-account")];
+            variables.extend(gateway.map(|url| ("OPENAI_BASE_URL", url)));
+            let choice = config(&variables, &[("p", profile(provider, Some(url)))]).choose().expect("valid");
+            choice.profiles["p"].as_ref().and_then(|endpoint| endpoint.key.clone())
+        };
+        let account = Secret::new("sk-account");
+        for provider in ["openai", "openai_responses"] {
+            for (gateway, url, key) in [
+                (None, "http://10.0.0.5:11434/v1", None),
+                (None, "https://api.openai.com.example.org/v1", None),
+                (None, GATEWAY, None),
+                (None, "https://API.openai.com:443/v2/", account.clone()),
+                (Some(GATEWAY), "https://gateway.example:8443/other", account.clone()),
+                (Some(GATEWAY), "https://api.openai.com/v1", account.clone()),
+                (Some(GATEWAY), "http://gateway.example:8443/v1", None),
+                (Some(GATEWAY), "https://gateway.example/v1", None),
+            ] {
+                assert_eq!(key_at(gateway, provider, url), key, "{provider} at {url} beside {gateway:?}");
+            }
+        }
+        // Without an address of its own, a profile is the account's.
+        let variables = [("OPENAI_API_KEY", "sk-account"), ("OPENAI_BASE_URL", "http://10.0.0.5/v1")];
+        let choice = config(&variables, &[("p", profile("openai", None))]).choose().expect("valid");
+        let of_vendor = choice.vendors[&Vendor::Openai].as_ref().ok();
+        for endpoint in [choice.default.as_ref(), choice.profiles["p"].as_ref(), of_vendor] {
+            assert_eq!(endpoint.expect("an endpoint").key, account);
+        }
+    }
+
+    #[test]
+    fn a_profile_with_an_address_of_its_own_has_a_key_of_its_own() {
+        let variables = [("OPENAI_API_KEY", "sk-account"), ("MY_KEY", "sk-own")];
+        let own = Profile { api_key_env: Some("MY_KEY".to_owned()), ..profile("openai", Some("http://h/v1")) };
+        let choice = config(&variables, &[("p", own)]).choose().expect("valid");
+        assert_eq!(choice.profiles["p"].as_ref().and_then(|endpoint| endpoint.key.clone()), Secret::new("sk-own"));
+        // The vendor's name on another port or without TLS is not the vendor's server, and one without a key is no use.
+        let problems = config(&variables, &[("p", profile("openai", Some("http://api.openai.com/v1")))]).choose();
+        let setting = "api_key_env or api_key_file beside base_url";
+        assert_eq!(problems.expect_err("no key"), [format!("models.p: set {setting} to use openai")]);
+        let hidden = config(&variables, &[("p", profile("openai", Some("http://me:hidden@h/v1")))]).choose();
+        assert!(hidden.expect_err("a password")[0].ends_with(setting));
     }
 
     #[test]

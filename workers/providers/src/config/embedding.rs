@@ -26,7 +26,8 @@ pub struct EmbeddingSettings {
     pub model: Option<String>,
     #[serde(default)]
     pub base_url: Option<String>,
-    /// Environment variable that holds the key, if not `OPENAI_API_KEY`.
+    /// Environment variable that holds the key, if not `OPENAI_API_KEY`, which goes to OpenAI and to the server of
+    /// `OPENAI_BASE_URL` alone.
     #[serde(default)]
     pub api_key_env: Option<String>,
     /// File that holds the key, if no variable does.
@@ -171,6 +172,25 @@ mod tests {
         };
         assert_eq!(words(&config(&[], local.clone())), "openai (nomic at http://127.0.0.1:11434/v1) Some(64)");
         assert_eq!(words(&config(&[("STEPFLEET_EMBEDDING", "static")], local)), "static");
+    }
+
+    #[test]
+    fn the_accounts_key_does_not_go_to_an_address_of_the_section() {
+        let key_at = |variables: &[(&str, &str)], section| {
+            let config = config(&[&[("OPENAI_API_KEY", "sk-account")][..], variables].concat(), section);
+            match config.choose_embedder().expect("valid") {
+                EmbedderChoice::Api { endpoint, .. } => endpoint.key,
+                EmbedderChoice::Static => panic!("the API was asked for"),
+            }
+        };
+        let at = |url: &str| EmbeddingSettings { base_url: Some(url.into()), ..openai() };
+        let (account, set) = (Secret::new("sk-account"), [("OPENAI_BASE_URL", "http://10.0.0.5:11434/v1")]);
+        assert_eq!(key_at(&[], at("http://10.0.0.5:11434/v1")), None);
+        assert_eq!(key_at(&set, at("http://10.0.0.5:11434/embeddings/v1")), account);
+        assert_eq!(key_at(&set, at("http://10.0.0.6:11434/v1")), None);
+        assert_eq!((key_at(&set, openai()), key_at(&[], at("https://api.openai.com/v1"))), (account.clone(), account));
+        let own = EmbeddingSettings { api_key_env: Some("MY_KEY".into()), ..at("http://10.0.0.6:11434/v1") };
+        assert_eq!(key_at(&[("MY_KEY", "sk-own")], own), Secret::new("sk-own"));
     }
 
     #[test]

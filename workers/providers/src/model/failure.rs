@@ -4,11 +4,11 @@
 use serde_json::Value;
 
 use crate::call::{CallError, Class};
-use crate::config::Vendor;
+use crate::config::{Endpoint, Vendor};
 use crate::net::body::beginning;
 
 /// Longest part of a provider's message that is passed on.
-const SAID_CHARS_MAX: usize = 500;
+pub const SAID_CHARS_MAX: usize = 500;
 
 /// Classifies an answer with an error status.
 pub fn of_answer(vendor: Vendor, status: u16, body: Option<&Value>, raw: &[u8]) -> CallError {
@@ -16,6 +16,15 @@ pub fn of_answer(vendor: Vendor, status: u16, body: Option<&Value>, raw: &[u8]) 
     let said = if report.said.is_empty() { beginning(raw) } else { report.said.clone() };
     let error = report.error(vendor, Some(status), &said);
     CallError { status: Some(status), ..error }
+}
+
+/// Says what to set if a key was wanted and none was sent.
+pub fn of_key(error: CallError, endpoint: &Endpoint) -> CallError {
+    if error.class != Class::Auth || endpoint.key.is_some() {
+        return error;
+    }
+    let (vendor, setting) = (endpoint.vendor.as_str(), endpoint.key_setting);
+    CallError { message: format!("{vendor}: no key was sent; set {setting} ({})", error.message), ..error }
 }
 
 /// Classifies an error event of a stream.

@@ -58,6 +58,13 @@ pub fn tool_call(id: String, name: &str, arguments: &str) -> ToolCall {
     ToolCall { id, name: name.to_owned(), input, invalid, signature: None }
 }
 
+/// The same for the last call of an answer that was cut short. Without arguments it is none of a tool that takes
+/// nothing: what it was to be called with never came.
+pub fn last_call(id: String, name: &str, arguments: &str) -> ToolCall {
+    let call = tool_call(id, name, arguments);
+    if arguments.trim().is_empty() { ToolCall { invalid: Some(arguments.to_owned()), ..call } } else { call }
+}
+
 /// The input of a call for a provider that wants an object back, whatever the model wrote.
 pub fn input_object(call: &ToolCall) -> Value {
     match &call.invalid {
@@ -67,9 +74,9 @@ pub fn input_object(call: &ToolCall) -> Value {
     }
 }
 
-/// The arguments of a call for a provider that wants their text back.
+/// The arguments of a call for a provider that wants their text back. A blank one is refused by servers that read it.
 pub fn input_text(call: &ToolCall) -> String {
-    call.invalid.clone().unwrap_or_else(|| call.input.to_string())
+    call.invalid.clone().filter(|text| !text.trim().is_empty()).unwrap_or_else(|| call.input.to_string())
 }
 
 #[cfg(test)]
@@ -89,6 +96,19 @@ mod tests {
         }
         let call = tool_call("c".to_owned(), "t", "{\"a\"");
         assert_eq!((input_object(&call), input_text(&call)), (json!({"INVALID_JSON": "{\"a\""}), "{\"a\"".to_owned()));
+    }
+
+    #[test]
+    fn the_last_call_of_a_cut_answer_has_arguments_or_is_invalid() {
+        let last = |text| last_call("c".to_owned(), "t", text);
+        for whole in ["{\"a\": 1}", "{}", "{\"a\""] {
+            assert_eq!(last(whole), tool_call("c".to_owned(), "t", whole), "{whole}");
+        }
+        for blank in ["", " "] {
+            let call = last(blank);
+            assert_eq!((&call.input, call.invalid.as_deref()), (&json!({}), Some(blank)));
+            assert_eq!((input_object(&call), input_text(&call)), (json!({"INVALID_JSON": blank}), "{}".to_owned()));
+        }
     }
 
     #[test]

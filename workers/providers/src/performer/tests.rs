@@ -103,6 +103,24 @@ async fn a_refused_key_is_final_and_never_shown() {
 }
 
 #[tokio::test]
+async fn a_profiles_own_server_gets_no_key_of_the_account_and_names_the_setting() {
+    let said = json!({"error": {"message": "Unauthorized"}});
+    let server = FakeServer::start(vec![answer(401, "", said)]).await;
+    let local = Profile {
+        provider: "openai".to_owned(),
+        model: "local-1".to_owned(),
+        base_url: Some(server.url.clone()),
+        ..Profile::default()
+    };
+    let performer = Performer::new(&config(&[("OPENAI_API_KEY", "sk-hidden")], &[("local", local)])).expect("valid");
+    let failure = asked(&performer, Some("local")).await.expect_err("a failure");
+    let setting = "no key was sent; set api_key_env or api_key_file beside base_url";
+    assert!(failure.message.contains(setting) && !failure.retriable, "{failure:?}");
+    let head = &server.requests()[0].head;
+    assert!(!head.contains("authorization") && !head.contains("sk-hidden"), "{head}");
+}
+
+#[tokio::test]
 async fn refused_and_unreadable_answers_are_final() {
     for (reply, part) in [
         (answer(400, "", json!({"error": {"message": "max_tokens too large"}})), "max_tokens too large"),

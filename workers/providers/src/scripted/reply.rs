@@ -189,7 +189,9 @@ impl Reply {
         let class = fail.class.class();
         let message = fail.message.clone().unwrap_or_else(|| format!("a failure of class {}", class.as_str()));
         let error = CallError::new(class, format!("scripted: {message}")).retry_after(fail.retry_after_ms);
-        (all, Some(error))
+        // As a service says it that has begun nothing.
+        let status = (class == Class::RateLimit && fail.after.is_none()).then_some(429);
+        (all, Some(CallError { status, ..error }))
     }
 }
 

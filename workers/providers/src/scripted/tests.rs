@@ -40,16 +40,23 @@ async fn call(
     profile: Option<&str>,
     sink: Option<&Heard>,
 ) -> ChatOutcome {
+    make(scripted, &call_of(request, profile), sink).await
+}
+
+fn call_of(request: ChatRequest, profile: Option<&str>) -> ChatCall {
+    let target = profile.map_or(ModelTarget::Default, |name| ModelTarget::Named(name.to_owned()));
+    let context = CallContext { conversation_id: "c".to_owned(), turn_id: "t".to_owned(), ..CallContext::default() };
+    ChatCall { id: "k".to_owned(), target, request, context, once: false }
+}
+
+async fn make(scripted: &Arc<Scripted>, call: &ChatCall, sink: Option<&Heard>) -> ChatOutcome {
     let target = Target {
         source: Source::Scripted(Arc::clone(scripted)),
         prices: Prices::default(),
         parameters: Parameters::default(),
     };
-    let named = profile.map_or(ModelTarget::Default, |name| ModelTarget::Named(name.to_owned()));
-    let context = CallContext { conversation_id: "c".to_owned(), turn_id: "t".to_owned(), ..CallContext::default() };
-    let call = ChatCall { id: "k".to_owned(), target: named, request, context, once: false };
     let net = Net::new(true).expect("a client");
-    chat::chat(&net, &target, &call, sink.map(|heard| heard as &dyn DeltaSink)).await
+    chat::chat(&net, &target, call, sink.map(|heard| heard as &dyn DeltaSink)).await
 }
 
 async fn say_of(scripted: &Arc<Scripted>, request: ChatRequest) -> String {
@@ -205,6 +212,18 @@ async fn failures_have_the_class_of_real_ones() {
         let failure = call(&script, request("x"), None, None).await.result.expect_err("a failure");
         assert_eq!(failure.category, category);
         assert_eq!(script.requests().len(), if category.is_infrastructure() { 3 } else { 1 });
+    }
+}
+
+/// As at a door: who says so has begun nothing, but in the middle of an answer.
+#[tokio::test(start_paused = true)]
+async fn what_may_happen_once_alone_is_tried_again_where_it_was_turned_away() {
+    for (after, times) in [(json!(null), 3), (json!(1), 1)] {
+        let fail = json!({"text": "one two three", "fail": {"class": "rate_limit", "after": after}});
+        let script = scripted(json!({"otherwise": fail}));
+        let once = ChatCall { once: true, ..call_of(request("x"), None) };
+        make(&script, &once, Some(&Heard::new())).await.result.expect_err("a failure");
+        assert_eq!(script.requests().len(), times, "{after}");
     }
 }
 

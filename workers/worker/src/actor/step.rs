@@ -116,22 +116,22 @@ impl Live {
                     }
                 }
                 Decision::Perform(_) => {
-                    self.note_done(made);
+                    self.note_done(&mut made);
                     let message = format!("asked for more than {EFFECTS_PER_STEP_MAX} effects in one step");
                     self.fail(start, Code::StepFailed, message)?;
                     return Ok(());
                 }
                 waits @ (Decision::AwaitInput | Decision::AwaitOperation) => {
-                    self.note_done(made);
+                    self.note_done(&mut made);
                     return self.wait_for_news(start, waits == Decision::AwaitOperation).await;
                 }
                 Decision::Refuse { code, message } => {
-                    self.note_done(made);
+                    self.note_done(&mut made);
                     self.session.refuse_arrival(start, code, message, self.context.now_ms());
                     return Ok(());
                 }
                 Decision::Fail { code, message } => {
-                    self.note_done(made);
+                    self.note_done(&mut made);
                     return self.fail(start, code, message);
                 }
                 Decision::Emit { out, took_arrival, emits } => {
@@ -140,7 +140,7 @@ impl Live {
                     }
                     let now = self.context.now_ms();
                     metrics::histogram!(metric::STEP_SECONDS).record((now - start.started_ms).max(0) as f64 / 1_000.0);
-                    self.note_done(made);
+                    self.note_done(&mut made);
                     let change = contexts::Change::of(&start, &emits);
                     if self.session.finish_emitting(start, out, took_arrival, *emits, now) == StepTaken::Ok {
                         self.contexts.take(change);
@@ -152,7 +152,7 @@ impl Live {
                     self.save_in_time()?;
                     let now = self.context.now_ms();
                     metrics::histogram!(metric::STEP_SECONDS).record((now - start.started_ms).max(0) as f64 / 1_000.0);
-                    self.note_done(made);
+                    self.note_done(&mut made);
                     self.session.finish_step(start, out, took_arrival, now);
                     return Ok(());
                 }
@@ -179,14 +179,33 @@ impl Live {
         }
         let over = made.outcomes.last().and_then(Outcome::asked).and_then(|asked| asked.over.clone());
         let Some(over) = over else { return Ok(Some(start)) };
-        self.note_effects(std::mem::take(&mut made.answered));
-        self.session.note_calls(&made.outcomes, self.context.now_ms());
-        // Whoever was asked for something before the budget was met did not answer to that.
+        self.note_done(made);
+        // What was accepted before the budget was met is no answer to it, also if it has not been delivered yet.
+        if self.catch_up().await? {
+            self.session.hold(start, (&over, &made.outcomes), self.context.now_ms());
+        } else {
+            self.session.abandon_step(start);
+        }
+        Ok(None)
+    }
+
+    /// Reads what the ledger has for those who steer the session, however long it is away. `false`: the session is to be
+    /// handed over first.
+    async fn catch_up(&mut self) -> Flow<bool> {
         self.read_mail();
         self.session.inbox(Lane::Control).suspect();
-        self.read_ledger().await;
-        self.session.hold(start, (&over, &made.outcomes), self.context.now_ms());
-        Ok(None)
+        loop {
+            self.read_ledger().await;
+            if self.session.inbox(Lane::Control).wants().is_none() {
+                return Ok(true);
+            }
+            if self.context.lost.is_cancelled() {
+                return Err(Exit::Fenced);
+            }
+            if self.context.hand_over.is_cancelled() {
+                return Ok(false);
+            }
+        }
     }
 
     /// A session whose calls are under way is due all the time, and waits for them.
@@ -207,8 +226,8 @@ impl Live {
     }
 
     /// What the effects of a step that ends leave behind, whatever it comes to.
-    fn note_done(&mut self, made: Made) {
-        self.note_effects(made.answered);
+    fn note_done(&mut self, made: &mut Made) {
+        self.note_effects(std::mem::take(&mut made.answered));
         self.session.note_calls(&made.outcomes, self.context.now_ms());
     }
 

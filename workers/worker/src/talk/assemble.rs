@@ -48,6 +48,8 @@ pub(super) struct Start {
     /// The message that started the turn.
     pub input: Message,
     pub recalled: Recalled,
+    /// Its agent works for one caller alone.
+    pub is_delegate: bool,
     /// What goes on beside and came before, where it is known how far back the agent looks.
     pub lately: Option<Arc<Lately>>,
     pub pending: Vec<PendingView>,
@@ -84,21 +86,24 @@ async fn assembled(turn: TurnPlace<'_>, settings: &Json, pending: &[PendingView]
     )?;
     let workflow = resolved.persona.context_assembly_workflow_id.clone();
     let hooks = hooks::of(workflow.as_ref(), "context_assembly_workflow_id")?;
-    let Asked { notes, summary, .. } = asked;
-    let start = Start { resolved, notes, summary, input, recalled, lately, pending: pending.to_vec() };
+    let Asked { settings, notes, summary, .. } = asked;
+    let (is_delegate, pending) = (settings.single_turn, pending.to_vec());
+    let start = Start { resolved, notes, summary, input, recalled, is_delegate, lately, pending };
     attempts::assemble(hooks, turn, start).await
 }
 
 /// All that the built-in strategy makes a context of.
 pub(super) async fn gather(turn: TurnPlace<'_>, start: Start) -> Result<Gathered, Outcome> {
     let talk = turn.talk;
-    let Start { resolved, notes, summary, input, recalled: Recalled { blocks, found }, lately, pending } = start;
+    let Start { resolved, notes, summary, input, recalled, is_delegate, lately, pending } = start;
     let recent_limit = usize::try_from(resolved.persona.recent_turns_limit).unwrap_or(usize::MAX);
     let lately = match lately.filter(|lately| lately.recent == recent_limit) {
         Some(lately) => lately,
         None => Arc::new(look_back(turn, recent_limit, summary.as_deref()).await?),
     };
     let Lately { turns, active, history, .. } = &*lately;
+    let replied = replied(turn, &input, history).await?;
+    let Recalled { blocks, found } = recalled;
     Ok(Gathered {
         turn: talk.turn.clone(),
         agent: talk.agent.clone(),
@@ -112,6 +117,8 @@ pub(super) async fn gather(turn: TurnPlace<'_>, start: Start) -> Result<Gathered
         tools: resolved.tools,
         history: history.clone(),
         input,
+        replied,
+        is_delegate,
         in_work: active.iter().map(|turn| turn.input_message_id.clone()).collect(),
         active: active.iter().map(|turn| turn.turn_id.clone()).collect(),
         recent: recent(turns, talk, recent_limit),
@@ -120,6 +127,17 @@ pub(super) async fn gather(turn: TurnPlace<'_>, start: Start) -> Result<Gathered
         pending: pending.into_iter().filter(|one| one.turn_id != talk.turn).collect(),
         notes,
     })
+}
+
+/// What the input replies to: that may lie far before all that the turn looks at. One that is not there is not quoted.
+async fn replied(turn: TurnPlace<'_>, input: &Message, history: &[LogRow]) -> Result<Option<Message>, Outcome> {
+    let Some(id) = &input.reply_to_message_id else { return Ok(None) };
+    if let Some(row) = history.iter().rev().find(|row| row.record.id == id.as_str()) {
+        return Ok(row.record.body.to::<Message>().ok());
+    }
+    let TurnPlace { deps, namespace, talk } = turn;
+    let row = stored(|| deps.conversations.record(namespace, &talk.conversation, id.as_str())).await?;
+    Ok(row.and_then(|row| row.record.body.to::<Message>().ok()))
 }
 
 /// The turns before this one, oldest first. Its own may be among them, or not yet.

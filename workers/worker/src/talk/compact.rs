@@ -9,7 +9,6 @@ use domain::context::estimate_request;
 use domain::converse::{Assembly, Checks, Compacted, Extent, Shown, Summarised, Summary};
 use domain::effect::{Outcome, TalkCall};
 use domain::memory::{MemoryKey, NewMemory};
-use domain::ports::Unheard;
 use domain::recall;
 use domain::spending::Spent;
 use schemas::id::{MemoryId, Namespace, SessionId};
@@ -19,8 +18,7 @@ use tokio::sync::Notify;
 
 use super::budgets::Allowance;
 use super::chat::{context, newest_summary};
-use super::{TalkDeps, failed, stored};
-use crate::till::Till;
+use super::{TalkDeps, ask_until_cut, failed, stored};
 
 /// Ids that are tried for a batch of which somebody has deleted an earlier copy.
 const IDS_TRIED: u32 = 8;
@@ -148,22 +146,17 @@ impl Asking<'_> {
         if compacted.over.is_some() {
             return None;
         }
-        let till = Till::default();
-        let unheard = Unheard(&till);
-        let outcome = tokio::select! {
-            biased;
-            // Looked at first: a call that was cut before it began asks nobody.
-            () = self.cut.notified() => None,
-            outcome = self.deps.models.chat(call, Some(&unheard)) => Some(outcome),
-        };
-        // If it was cut, the call is dropped by now.
-        let Some(outcome) = outcome else {
-            compacted.cut = true;
-            count(compacted, till.empty().pop());
-            return None;
-        };
-        count(compacted, Some(outcome.record));
-        Some(outcome.result)
+        match ask_until_cut(self.deps, call, self.cut).await {
+            Ok(outcome) => {
+                count(compacted, Some(outcome.record));
+                Some(outcome.result)
+            }
+            Err(record) => {
+                compacted.cut = true;
+                count(compacted, record);
+                None
+            }
+        }
     }
 }
 

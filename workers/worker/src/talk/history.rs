@@ -5,7 +5,7 @@ use std::time::Duration;
 use domain::conversation::kept::{KeptBody, fill, light_calls, without_light};
 use domain::effect::{Outcome, TalkCall};
 use domain::ports::{ConversationKey, Conversations, LogQuery};
-use schemas::conversation::{LogKind, LogRow, Message, SenderType};
+use schemas::conversation::{LogKind, LogRow, Message, MessageRole};
 use schemas::id::Namespace;
 use schemas::limits::MODEL_REQUEST_BYTES_MAX;
 
@@ -34,7 +34,7 @@ const SINCE_MAX: usize = 256;
 /// Summaries by earlier sessions that are looked at.
 const SUMMARIES_MAX: usize = 20;
 
-/// What was said and done since the `recent`th last message of a user, oldest first, and the newest
+/// What was said and done since the `recent`th last message that was there to be answered, oldest first, and the newest
 /// summaries. The session's own is among them however old it is.
 pub(super) async fn history(
     deps: &TalkDeps,
@@ -184,7 +184,7 @@ impl Window {
     }
 
     fn add(&mut self, row: LogRow) {
-        let is_input = is_of_user(&row);
+        let is_input = is_input(&row);
         self.is_full |= is_input && self.inputs_left == 0;
         self.inputs_left = self.inputs_left.saturating_sub(usize::from(is_input));
         if !self.is_full || row.record.kind == LogKind::Summary {
@@ -209,9 +209,10 @@ fn log_query(namespace: &Namespace, talk: &TalkCall, kinds: &[LogKind]) -> LogQu
     }
 }
 
-fn is_of_user(row: &LogRow) -> bool {
+/// Whether turns begin with it: a message of a person, or the question of an agent that calls another one.
+fn is_input(row: &LogRow) -> bool {
     row.record.kind == LogKind::Message
-        && row.record.body.to::<Message>().is_ok_and(|message| message.sender_type == SenderType::User)
+        && row.record.body.to::<Message>().is_ok_and(|message| message.role == MessageRole::User)
 }
 
 #[cfg(test)]
@@ -315,6 +316,22 @@ mod tests {
         let body = json!({"message_id": id, "sender_type": "user", "role": "user", "event_type": "utterance",
                           "text": "said"});
         LogRecord { body: Json::of(&body), ..record(LogKind::Message, id) }
+    }
+
+    /// An agent that calls another one begins a turn, as a person does.
+    #[tokio::test(start_paused = true)]
+    async fn the_question_of_an_agent_counts_like_that_of_a_person() {
+        let place = Place::new().await;
+        let deps = place.deps(place.ports.conversations.clone());
+        let mut question = asked("q2").body.to_value();
+        question["sender_type"] = json!("agent");
+        question["agent_id"] = json!("boss");
+        let question = LogRecord { body: Json::of(&question), ..asked("q2") };
+        place.say(vec![asked("m1"), question, asked("m3")]).await;
+        let (namespace, talk) = (Namespace::default_ns(), talk(TalkWork::Extract));
+        let rows = history(&deps, &namespace, &talk, 1, None).await.expect("a read");
+        let ids: Vec<&str> = rows.iter().map(|row| row.record.id.as_str()).collect();
+        assert_eq!(ids, ["q2", "m3"], "the turn before, and its own");
     }
 
     /// What turns have read of a conversation is what they would read now, however the two are mixed.

@@ -14,9 +14,9 @@ use domain::memory::{MemoryFilter, MemoryKey, blocks};
 use domain::outage::Seldom;
 use domain::ports::{LogQuery, MemoryListQuery};
 use domain::recall;
-use schemas::conversation::{LogKind, Message, SenderType};
+use schemas::conversation::{LogKind, Message, MessageRole};
 use schemas::id::{MemoryId, Namespace};
-use schemas::limits::{MEMORY_INLINE_BYTES_MAX, MEMORY_PAGE_MAX, PAGE_BYTES_MAX};
+use schemas::limits::{MEMORY_HITS_MAX, MEMORY_INLINE_BYTES_MAX, MEMORY_PAGE_MAX, PAGE_BYTES_MAX};
 use schemas::memory::{Memory, MemoryOwner, MemoryTier};
 use serde_json::json;
 use tokio::time::{Instant, timeout};
@@ -24,6 +24,8 @@ use tokio::time::{Instant, timeout};
 use super::hooks::{self, TurnPlace};
 use super::{TalkDeps, attempts, persona, stored};
 
+/// Pages of a tier that are read: what is significant may be old.
+const TIER_PAGES_MAX: usize = 5;
 /// Memories that are shown because they fit the input.
 const FOUND_MAX: usize = 5;
 /// Hits that have less to do with the input are not shown.
@@ -67,8 +69,16 @@ pub(super) async fn recalled(
 
 async fn tier(deps: &TalkDeps, owner: &MemoryOwner, tier: MemoryTier) -> Result<Vec<Memory>, Outcome> {
     let filter = MemoryFilter { tiers: vec![tier], ..MemoryFilter::default() };
-    let query = MemoryListQuery { filter, after: None, limit: MEMORY_PAGE_MAX };
-    let mut rows = stored(|| deps.memories.list(owner, &query)).await?.rows;
+    let mut query = MemoryListQuery { filter, after: None, limit: MEMORY_PAGE_MAX };
+    let mut rows = Vec::new();
+    for _ in 0..TIER_PAGES_MAX {
+        let page = stored(|| deps.memories.list(owner, &query)).await?;
+        rows.extend(page.rows);
+        query.after = page.next;
+        if query.after.is_none() {
+            break;
+        }
+    }
     // A list leaves out what overflowed.
     for id in blocks::lacking(&rows) {
         let Some(at) = rows.iter().position(|row| row.id == id) else { continue };
@@ -117,7 +127,9 @@ fn tell_endless(talk: &TalkCall) {
 /// it does without what they would have found. Time in which the store is away does not count.
 async fn found(deps: &TalkDeps, owner: &MemoryOwner, talk: &TalkCall, input: &Message) -> Result<Vec<String>, Outcome> {
     let text: String = input.text.iter().flat_map(|text| text.chars()).take(QUERY_CHARS_MAX).collect();
-    let asked = json!({"query": text, "limit": FOUND_MAX, "tiers": ["archival"], "min_relevance": RELEVANCE_MIN});
+    // Notes of this conversation fit best, and are not shown: there must be others behind them. All are ranked in any
+    // case, so more hits only cost reading their rows.
+    let asked = json!({"query": text, "limit": MEMORY_HITS_MAX, "tiers": ["archival"], "min_relevance": RELEVANCE_MIN});
     // A text without a word finds nothing.
     let Ok(search) = MemorySearch::check(&asked) else { return Ok(Vec::new()) };
     let search = || recall::search(deps.memories.as_ref(), deps.embedder.as_ref(), owner, search.clone());
@@ -138,7 +150,8 @@ async fn found(deps: &TalkDeps, owner: &MemoryOwner, talk: &TalkCall, input: &Me
     // What was said here is in the context already.
     let here = json!(talk.conversation);
     let hits = recalled.value.hits.into_iter().map(|hit| hit.memory);
-    let mut others: Vec<Memory> = hits.filter(|memory| memory.metadata.get("conversation_id") != Some(&here)).collect();
+    let others = hits.filter(|memory| memory.metadata.get("conversation_id") != Some(&here));
+    let mut others: Vec<Memory> = others.take(FOUND_MAX).collect();
     for memory in others.iter_mut().filter(|memory| lacks_content(memory)) {
         match whole(deps, owner, memory.id.clone()).await {
             Read::Whole(read) => *memory = *read,
@@ -212,7 +225,8 @@ fn note(said: &[Message]) -> Option<String> {
     let clip = |message: &Message| -> Option<String> {
         Some(message.text.as_ref()?.chars().take(SAID_CHARS_MAX).collect()).filter(|text: &String| !text.is_empty())
     };
-    let asked = said.iter().find(|message| message.sender_type == SenderType::User).and_then(clip)?;
-    let answered = said.iter().rev().find(|message| message.sender_type == SenderType::Agent).and_then(clip)?;
+    // Agents ask, too.
+    let asked = said.iter().find(|message| message.role == MessageRole::User).and_then(clip)?;
+    let answered = said.iter().rev().find(|message| message.role == MessageRole::Assistant).and_then(clip)?;
     Some(format!("Asked: {asked}\nAnswered: {answered}"))
 }

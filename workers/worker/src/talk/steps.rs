@@ -4,14 +4,12 @@
 use domain::context::estimate_request;
 use domain::effect::{Asked, EffectCall, EffectFailure, ModelRequest, Outcome};
 use domain::moniker::model::asking;
-use domain::ports::Unheard;
 use schemas::definition::Budgets;
 use schemas::problem::Code;
 use tokio::sync::Notify;
 
 use super::budgets::Allowance;
-use super::{TalkDeps, persona};
-use crate::till::Till;
+use super::{TalkDeps, ask_until_cut, persona};
 
 pub(super) async fn ask(deps: &TalkDeps, call: &EffectCall, request: &ModelRequest, cut: &Notify) -> Outcome {
     asked(deps, call, request, cut).await.map_or_else(|outcome| outcome, Outcome::from)
@@ -31,13 +29,9 @@ async fn asked(deps: &TalkDeps, call: &EffectCall, request: &ModelRequest, cut: 
         let answer = Err(unasked("a budget does not allow the call"));
         return Ok(Asked { answer, record: None, over });
     }
-    let till = Till::default();
-    let unheard = Unheard(&till);
-    Ok(tokio::select! {
-        biased;
-        // Looked at first: a call that was cut before it began asks nobody. Later, it is dropped by now.
-        () = cut.notified() => Asked { answer: Err(unasked("the call was cut short")), record: till.empty().pop(), over: None },
-        outcome = deps.models.chat(&chat, Some(&unheard)) => asking::answered(outcome),
+    Ok(match ask_until_cut(deps, &chat, cut).await {
+        Ok(outcome) => asking::answered(outcome),
+        Err(record) => Asked { answer: Err(unasked("the call was cut short")), record, over: None },
     })
 }
 

@@ -69,8 +69,10 @@ pub(super) struct Streaming<'l> {
 struct Said {
     /// As the call counts it, from 1.
     attempt: u32,
-    /// As listeners know it.
+    /// As listeners know it, once it has told them something.
     number: u32,
+    /// Pieces that listeners were told: the index of the next one.
+    told: u64,
     text: String,
 }
 
@@ -93,25 +95,35 @@ impl<'l> Streaming<'l> {
         self.said.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Notes what an attempt says; the number that listeners know it by.
-    fn note(&self, attempt: u32, delta: &ChatDelta) -> u32 {
+    /// Notes what an attempt says. Where listeners are told it, if they are: the number that they know the attempt
+    /// by, and the index of the piece among those of it that they are told.
+    fn note(&self, attempt: u32, delta: &ChatDelta) -> Option<(u32, u64)> {
         let mut said = self.last();
         if said.attempt != attempt {
-            let number = self.numbers.next(&self.place, self.epoch);
-            *said = Said { attempt, number, text: String::new() };
+            *said = Said { attempt, ..Said::default() };
+        }
+        // What was used is in the record of the call. Listeners are shown none of it, so it takes no index: they would
+        // miss a piece.
+        if matches!(delta, ChatDelta::Usage { .. }) {
+            return None;
+        }
+        if said.told == 0 {
+            said.number = self.numbers.next(&self.place, self.epoch);
         }
         if let ChatDelta::Text { text, .. } = delta
             && said.text.len() + text.len() <= SAID_BYTES_MAX
         {
             said.text.push_str(text);
         }
-        said.number
+        let index = said.told;
+        said.told += 1;
+        Some((said.number, index))
     }
 }
 
 impl DeltaSink for Streaming<'_> {
-    fn delta(&self, attempt: u32, index: u64, delta: ChatDelta) {
-        let attempt = self.note(attempt, &delta);
+    fn delta(&self, attempt: u32, _: u64, delta: ChatDelta) {
+        let Some((attempt, index)) = self.note(attempt, &delta) else { return };
         let (turn_id, message_id) = (self.turn_id.clone(), self.place.message_id.clone());
         self.live.tell(&self.place.conversation, News::Delta { turn_id, message_id, attempt, index, delta });
     }
@@ -119,9 +131,9 @@ impl DeltaSink for Streaming<'_> {
     fn retract(&self, attempt: u32) {
         let told = {
             let said = self.last();
-            (said.attempt == attempt).then_some(said.number)
+            (said.attempt == attempt && said.told > 0).then_some(said.number)
         };
-        // An attempt that has told nothing has nothing to take back.
+        // An attempt of which listeners were told nothing has nothing to take back.
         let Some(attempt) = told else { return };
         let (turn_id, message_id) = (self.turn_id.clone(), self.place.message_id.clone());
         self.live.tell(&self.place.conversation, News::Retract { turn_id, message_id, attempt });
@@ -153,6 +165,19 @@ mod tests {
         ChatDelta::Text { part: 0, text: text.into() }
     }
 
+    fn usage() -> ChatDelta {
+        ChatDelta::Usage { usage: Default::default() }
+    }
+
+    /// The indices of all pieces that were told.
+    fn indices(live: &LocalLive) -> Vec<u64> {
+        let index = |news: News| match news {
+            News::Delta { index, .. } => Some(index),
+            News::Retract { .. } | News::Logged => None,
+        };
+        live.told().into_iter().filter_map(|(_, news)| index(news)).collect()
+    }
+
     /// The attempts of all that was told.
     fn told(live: &LocalLive) -> Vec<u32> {
         let attempt = |news: News| match news {
@@ -160,6 +185,35 @@ mod tests {
             News::Logged => panic!("nothing was logged"),
         };
         live.told().into_iter().map(|(_, news)| attempt(news)).collect()
+    }
+
+    /// Some providers tell what was used before the first word, some in the middle and some at the end.
+    #[test]
+    fn what_was_used_is_no_piece_that_listeners_miss() {
+        let (live, numbers) = (LocalLive::default(), Numbers::default());
+        let reply = streaming(&live, &numbers, 1);
+        let pieces = [usage(), text("a "), usage(), text("dog"), usage()];
+        (0..).zip(pieces).for_each(|(index, piece)| reply.delta(1, index, piece));
+        assert_eq!((indices(&live), reply.said()), (vec![0, 1], "a dog".to_owned()));
+        // The next attempt begins anew.
+        reply.retract(1);
+        (0..).zip([usage(), text("a cat")]).for_each(|(index, piece)| reply.delta(2, index, piece));
+        assert_eq!((indices(&live), reply.said()), (vec![0, 1, 0], "a cat".to_owned()));
+    }
+
+    #[test]
+    fn an_attempt_that_only_used_something_is_not_taken_back() {
+        let (live, numbers) = (LocalLive::default(), Numbers::default());
+        let reply = streaming(&live, &numbers, 1);
+        for attempt in [1, 2] {
+            reply.delta(attempt, 0, usage());
+            reply.retract(attempt);
+        }
+        assert!(told(&live).is_empty());
+        reply.delta(3, 0, text("a dog"));
+        reply.retract(3);
+        let at = |made| stream::attempt(Epoch(1), made);
+        assert_eq!(told(&live), [at(1), at(1)], "the first that anybody heard of");
     }
 
     #[test]
@@ -193,9 +247,9 @@ mod tests {
         // The first one's call is dropped late.
         first.retract(2);
         second.delta(1, 1, text("!"));
-        second.delta(2, 0, ChatDelta::Usage { usage: Default::default() });
+        second.delta(2, 0, usage());
         let at = |made| stream::attempt(Epoch(7), made);
-        assert_eq!(told(&live), [at(1), at(1), at(2), at(2), at(3), at(2), at(3), at(4)]);
+        assert_eq!(told(&live), [at(1), at(1), at(2), at(2), at(3), at(2), at(3)]);
         assert_eq!((first.said(), second.said()), ("a dog".to_owned(), String::new()));
     }
 

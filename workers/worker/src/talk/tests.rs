@@ -2,6 +2,7 @@
 
 mod ahead;
 mod cuts;
+mod memories;
 mod models;
 mod summaries;
 
@@ -285,6 +286,7 @@ async fn a_context_has_three_attempts_of_thirty_seconds_and_an_outage_of_the_sto
         summary: None,
         input: serde_json::from_value(said).expect("a message"),
         recalled: memory::Recalled::default(),
+        is_delegate: false,
         lately: None,
         pending: Vec::new(),
     };

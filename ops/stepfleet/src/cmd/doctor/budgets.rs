@@ -53,6 +53,7 @@ async fn uncounted(store: &Store, config: &Config) -> Result<Vec<String>, Failur
     Ok(found)
 }
 
+/// The model profiles that a namespace defines.
 type Profiles = BTreeMap<DefinitionId, ModelProfile>;
 
 /// The definitions of one namespace.
@@ -263,8 +264,8 @@ mod tests {
                 let profile = ModelProfile { id: DefinitionId::parse(id).unwrap(), ..profile(("p", "m"), &[]) };
                 (profile.id.clone(), profile)
             });
-            let own: Vec<&str> = names.into_iter().filter(|name| *name == DEFAULT).collect();
-            assert_eq!(reached(defined.into()), own, "the defined one of that name is looked at instead: {file}");
+            let unnamed: Vec<&str> = names.into_iter().filter(|name| *name == DEFAULT).collect();
+            assert_eq!(reached(defined.into()), unnamed, "those that are defined are looked at themselves: {file}");
         }
     }
 

@@ -82,7 +82,8 @@ fn moves(talk: &Talk, turn: &Turn, findings: &mut Findings) {
 /// What a move says is one message, and a completed turn ends with one.
 fn messages(talk: &Talk, turn: &Turn, findings: &mut Findings) {
     let id = Some(talk.id.as_str());
-    let is_its = |said: &&Said| said.turn == turn.id && said.sender == "agent" && said.event == "utterance";
+    let is_answer = |said: &Said| said.sender == "agent" && said.role != "user" && said.event == "utterance";
+    let is_its = |said: &&Said| said.turn == turn.id && is_answer(said);
     let said: Vec<&str> = talk.said.iter().filter(is_its).map(|said| said.id.as_str()).collect();
     let due: Vec<String> =
         turn.moves.iter().filter(|one| one.spoke).map(|one| format!("{}.m{}", turn.id, one.number)).collect();

@@ -9,7 +9,7 @@ use serde_json::json;
 
 use super::{agent, fields, posted};
 use crate::conversation::address::{Addressee, addressees};
-use crate::conversation::deliver::{Standing, Taken, answer, deliver};
+use crate::conversation::deliver::{Standing, Taken, answer, deliver, deliver_reply};
 use crate::conversation::post::NewPost;
 
 const IDLE: Standing = Standing {
@@ -134,6 +134,33 @@ fn what_steers_brings_its_pictures() {
     let action = one(&post, BUSY);
     let guidance = action.payload.to_value()["guidance"].clone();
     assert_eq!((action.kind, &guidance["note"], &guidance["content"]), (ActionType::Interrupt, &json!(""), &content));
+}
+
+#[test]
+fn what_a_message_has_beside_its_words_reaches_its_agents() {
+    let said = |busy: &str| {
+        posted(json!({"message_id": "m1", "text": "hello", "name": "Ana", "data": {"n": 1}, "metadata": {"k": 1},
+                      "busy": busy}))
+    };
+    let (name, data, metadata) = (json!("Ana"), json!({"n": 1}), json!({"k": 1}));
+    let input = one(&said("enqueue"), PLAIN).payload.to_value();
+    assert_eq!((&input["name"], &input["data"], &input["metadata"]), (&name, &data, &metadata));
+    let guidance = one(&said("steer"), BUSY).payload.to_value()["guidance"].clone();
+    assert_eq!((&guidance["name"], &guidance["data"]), (&name, &data));
+    assert_eq!((guidance.get("metadata"), &guidance["as_turn"]["metadata"]), (None, &metadata), "it is of the turn");
+}
+
+#[test]
+fn who_is_at_work_is_told_what_a_message_replies_to() {
+    let post = posted(json!({"message_id": "m1", "text": "why?", "reply_to_message_id": "m0", "busy": "steer"}));
+    let replied_to = said_by("a1", "s1");
+    let to = addressees(&[], Some(&replied_to), &[agent("a1", "s1", ParticipantRole::Responder)]).unwrap();
+    let payload = |how: Standing| {
+        let delivery = deliver_reply(&post, Some(&replied_to), vec![(to[0].clone(), how)]).unwrap().remove(0);
+        delivery.action.unwrap().payload.to_value()
+    };
+    assert_eq!(payload(BUSY)["guidance"]["in_reply_to"], "x");
+    assert_eq!(payload(IDLE).get("in_reply_to"), None, "a turn that begins with it reads that one");
 }
 
 #[test]

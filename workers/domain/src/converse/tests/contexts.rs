@@ -51,6 +51,8 @@ pub fn gathered(history: Vec<LogRow>, input: u64) -> Gathered {
         tools: Vec::new(),
         history,
         input: said(input, None).record.body.to().unwrap(),
+        replied: None,
+        is_delegate: false,
         in_work: Vec::new(),
         active: Vec::new(),
         recent: Vec::new(),

@@ -3,13 +3,15 @@
 use std::collections::HashSet;
 
 use schemas::conversation::{LogKind, LogRow};
-use schemas::id::TurnId;
+use schemas::definition::{ActionKind, AgentConstraints};
+use schemas::id::{DefinitionId, TurnId};
 use serde_json::{Value, json};
 
 use super::bench::Bench;
 use super::contexts::{gathered, row, said, summary};
 use crate::chat::{Message, Part, Role};
 use crate::converse::{Gathered, Shown, Summary, assemble, message_id};
+use crate::tool::builtins;
 
 fn of(turn: &str, offset: u64, kind: LogKind, body: Value) -> LogRow {
     let mut row = row(offset, kind, Some("ada"), body);
@@ -163,6 +165,36 @@ fn only_own_calls_of_turns_that_are_over_are_shown_and_of_tools_that_are_there()
     let mut own = next(looked());
     own.turn = TurnId::parse("t1").unwrap();
     assert_eq!(shown(&own), ["system: You help.", "user: said 1", "user: said 9"]);
+}
+
+#[test]
+fn k_03_what_an_agent_may_not_use_is_not_offered_unless_its_calls_are_shown() {
+    let given = |history| {
+        let mut tools = Bench::new(json!({})).with_tool("look", json!({})).with_tool("pay", json!({})).tools;
+        tools.extend(builtins());
+        let mut given = Gathered { tools, ..next(history) };
+        given.persona.constraints.allowed_tools = Some(vec![DefinitionId::parse("pay").unwrap()]);
+        given.persona.constraints.allowed_action_kinds = Some(vec![ActionKind::Mock, ActionKind::Context]);
+        given
+    };
+    let offered = |given: &Gathered| -> Vec<String> {
+        let assembly = assemble(given);
+        assert_eq!(assembly.tools, given.tools, "whoever calls it all the same is told why not");
+        assembly.request.tools.into_iter().map(|spec| spec.name).collect()
+    };
+    let (few, more) = (["pay", "compact_context"], ["look", "pay", "compact_context"]);
+    assert_eq!(offered(&given(vec![said(1, None)])), few);
+    let mut looked_before = given(looked());
+    assert!(shown(&looked_before).contains(&"assistant: look(c3)".to_owned()));
+    assert_eq!(offered(&looked_before), more, "providers refuse calls of tools that are not offered");
+    looked_before.active = vec![TurnId::parse("t1").unwrap()];
+    assert_eq!(offered(&looked_before), few, "another turn is at work, and its calls are not shown");
+    // Its own calls come behind a context that is made anew.
+    let own = Gathered { turn: TurnId::parse("t1").unwrap(), ..given(looked()) };
+    assert_eq!(offered(&own), more);
+    let mut free = given(vec![said(1, None)]);
+    free.persona.constraints = AgentConstraints::default();
+    assert_eq!(offered(&free).len(), free.tools.len());
 }
 
 #[test]

@@ -72,6 +72,26 @@ fn metadata_of_inputs_is_bounded_one_by_one_and_together() {
 }
 
 #[test]
+fn a_posted_message_is_answered_also_where_there_is_no_room_for_its_metadata() {
+    let most = json!({"k": "x".repeat(METADATA_BYTES_MAX - 8)});
+    let full = SESSION_METADATA_BYTES_MAX / METADATA_BYTES_MAX;
+    let of_last = |talk: &Bench| talk.talk().lanes.last().expect("a turn").turn.clone();
+    let noted = json!({"k": 1});
+    for (turns, kept) in [(full, None), (full - 1, Some(noted.clone()))] {
+        let mut talk = crowded(turns, &most);
+        talk.input(json!({"text": "x", "message_id": "m-1", "turn_id": "turn-1", "metadata": noted}));
+        let turn = of_last(&talk);
+        assert_eq!((turn.turn_id.as_str(), &turn.metadata), ("turn-1", &kept));
+        let mut talk = crowded(turns, &most);
+        let as_turn = json!({"turn_id": "turn-2", "user_id": "ana", "at_ms": 1, "metadata": noted});
+        talk.guide(json!({"note": "x", "message_id": "m-2", "as_turn": as_turn}));
+        let turn = of_last(&talk);
+        assert_eq!((turn.turn_id.as_str(), &turn.metadata), ("turn-2", &kept));
+        assert!(fits(&talk));
+    }
+}
+
+#[test]
 fn what_waits_for_people_is_bounded_and_the_model_is_told() {
     let mut talk = Bench::new(json!({})).with_tool("pay", json!({"requires_approval": {}}));
     talk.say("pay all of them");

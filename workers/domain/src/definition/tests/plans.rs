@@ -6,7 +6,9 @@ use schemas::id::DefinitionId;
 use schemas::json::Json;
 use serde_json::{Value, json};
 
-use super::super::plan::{Item, Known, KnownDefinitions, change, document, namesakes, order, placed, tell, unmet};
+use super::super::plan::{
+    Item, Known, KnownDefinitions, Renamed, change, document, hidden, namesakes, order, placed, tell, unmet,
+};
 use super::super::{Checked, check, references};
 use super::{checked, least, with};
 
@@ -123,6 +125,26 @@ fn tools_of_one_name_are_told_where_they_are_listed() {
     };
     let told = told(json!(["t1", "t3", "t2", "t4"]));
     assert_eq!(told, [format!("7 tool_ids[1]: {}", both("t3")), format!("7 tool_ids[3]: {}", both("t4"))]);
+}
+
+#[test]
+fn a_new_name_is_told_by_who_has_another_tool_of_it() {
+    let id = |text: &str| DefinitionId::parse(text).expect("an id");
+    let ids = |texts: &[&str]| texts.iter().map(|text| id(text)).collect::<Vec<_>>();
+    let others = ids(&["t1", "t9"]).into_iter().collect();
+    let renamed = [Renamed { index: 4, id: id("t2"), name: "find".to_owned(), others }];
+    let told = |tools: &[&str]| {
+        let found = hidden(&renamed, "persona writer", &ids(tools));
+        found.into_iter().map(|(index, one)| format!("{index} {}: {}", one.field, one.message)).collect::<Vec<_>>()
+    };
+    for unharmed in [&["t1", "t9"][..], &["t2", "t3"], &[]] {
+        assert_eq!(told(unharmed), [""; 0], "{unharmed:?}");
+    }
+    assert_eq!(
+        told(&["t3", "t2", "t1"]),
+        ["4 name: persona writer has the tools t1 and t2, which would both be named \"find\", by which a model calls \
+          them; choose another name, or take one of them out there first, or in the same list"]
+    );
 }
 
 fn agent(persona_ref: Value) -> Checked {

@@ -115,6 +115,37 @@ fn time_that_is_allowed_counts_from_where_the_step_was_held() {
     assert_eq!(bench.session.head().models.as_ref().map(|models| models.raised_session), Some(1));
 }
 
+/// Nothing is made again of a step that was held before it had asked anybody.
+#[test]
+fn time_that_passed_before_a_step_asked_is_not_allowed_besides() {
+    let mut bench = Bench::new(|_| ());
+    bench.turn();
+    let start = bench.session.begin_step(bench.now);
+    bench.now += 7_500;
+    let seconds = Over { more: 5.0, times: 1, ..over(Scope::Session, Measure::Seconds) };
+    bench.session.hold(start, (&seconds, &[]), bench.now);
+    let Cause::Paused { reason: Some(reason), .. } = &bench.session.head().cause else { panic!("it is held") };
+    assert!(reason.ends_with("it may use 5 seconds from the answer on besides"), "{reason}");
+    bench.now = 20_000;
+    bench.post(ActionType::Resume, json!({}));
+    assert_eq!(bench.boundary(), Next::Step);
+    assert_eq!(billed(&bench, &[]).2, 20_000);
+}
+
+/// Else two bounds that one step does not fit into hold it in turns, without end.
+#[test]
+fn a_yes_to_another_bound_does_not_take_back_the_time_that_a_step_needs() {
+    let mut bench = Bench::new(|_| ());
+    bench.turn();
+    let start = bench.session.begin_step(bench.now);
+    bench.now += 7_500;
+    bench.session.hold(start, (&over(Scope::Session, Measure::Tokens), &[asked(1)]), bench.now);
+    bench.now = 20_000;
+    bench.post(ActionType::Resume, json!({}));
+    assert_eq!(bench.boundary(), Next::Step);
+    assert_eq!(billed(&bench, &[]).2, 20_000 + 7_500);
+}
+
 #[test]
 fn a_session_that_is_being_stopped_is_not_paused() {
     let mut bench = Bench::new(|_| ());
@@ -147,6 +178,26 @@ fn what_was_asked_before_the_budget_was_met_is_no_answer_to_it() {
     bench.post(ActionType::Resume, json!({}));
     assert_eq!(bench.boundary(), Next::Step);
     assert_eq!(bench.session.head().models.as_ref().map(|models| models.raised_session), raised);
+}
+
+/// Of each measure what it counts, in whole budgets; a budget of nothing is allowed no more often for it.
+#[test]
+fn what_is_made_again_is_allowed_in_whole_budgets() {
+    let made = [asked(4), asked(4), asked(4)];
+    for (what, more, times, expected) in [
+        (Measure::Moves, 10.0, 2, 3),
+        (Measure::Tokens, 10.0, 2, 2 + 3),
+        (Measure::Cost, 2.0, 2, 2 + 2),
+        (Measure::Tokens, 0.0, 1, 1),
+    ] {
+        let mut bench = Bench::new(|_| ());
+        bench.turn();
+        let start = bench.session.begin_step(bench.now);
+        let over = Over { more, times, ..over(Scope::Session, what) };
+        bench.session.hold(start, (&over, &made), bench.now);
+        let held = bench.session.head().models.as_ref().and_then(|models| models.held).expect("it is held");
+        assert_eq!(held.times, expected, "{what:?}: {more} in {times}");
+    }
 }
 
 #[test]

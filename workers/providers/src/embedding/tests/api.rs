@@ -1,16 +1,23 @@
 //! The API adapter against a server that says what it is told to say.
 
+use std::collections::BTreeMap;
+
 use domain::ports::Embedder;
 use serde_json::{Value, json};
 
 use super::super::openai::{ApiEmbedder, tokens};
-use crate::config::{EmbedderChoice, EmbeddingConfig, EmbeddingSettings, ProvidersConfig, Secret};
+use crate::config::{Account, EmbedderChoice, EmbeddingConfig, EmbeddingSettings, ProvidersConfig, Secret, Vendor};
 use crate::fake_server::{FakeServer, Say};
 use crate::net::Net;
 
 const KEY: &str = "sk-very-secret";
 
 fn of(url: &str, dimensions: Option<u32>) -> ApiEmbedder {
+    with(url, dimensions, Secret::new(KEY), ProvidersConfig::default())
+}
+
+/// `key` is the section's own.
+fn with(url: &str, dimensions: Option<u32>, key: Option<Secret>, config: ProvidersConfig) -> ApiEmbedder {
     let settings = EmbeddingSettings {
         provider: Some("openai".into()),
         model: Some("small".into()),
@@ -18,8 +25,8 @@ fn of(url: &str, dimensions: Option<u32>) -> ApiEmbedder {
         dimensions,
         ..EmbeddingSettings::default()
     };
-    let embedding = EmbeddingConfig { settings, key: Secret::new(KEY), problems: Vec::new() };
-    let config = ProvidersConfig { embedding, ..ProvidersConfig::default() };
+    let embedding = EmbeddingConfig { settings, key, problems: Vec::new() };
+    let config = ProvidersConfig { embedding, ..config };
     match config.choose_embedder().expect("valid") {
         EmbedderChoice::Api { endpoint, dimensions } => {
             ApiEmbedder::new(Net::new(true).expect("clients"), *endpoint, dimensions)
@@ -72,6 +79,22 @@ async fn a_busy_server_is_asked_again_and_a_refusal_is_not() {
     let failure = of(&server.url, None).embed(&["x"]).await.expect_err("refused");
     assert!(!failure.retriable && !failure.message.contains(KEY), "{failure}");
     assert_eq!(server.requests().len(), 1);
+}
+
+#[tokio::test]
+async fn another_server_gets_no_key_of_the_account_and_one_that_wants_a_key_names_the_setting() {
+    let refusal = Say::Answer(401, "", r#"{"error":{"message":"Unauthorized"}}"#.to_owned());
+    let server = FakeServer::start(vec![refusal]).await;
+    let account = Account { key: Secret::new(KEY), base_url: None };
+    let config =
+        ProvidersConfig { accounts: BTreeMap::from([(Vendor::Openai, account)]), ..ProvidersConfig::default() };
+    let failure = with(&server.url, None, None, config).embed(&["x"]).await.expect_err("refused");
+    let requests = server.requests();
+    assert_eq!(requests.len(), 1);
+    assert!(!requests[0].head.contains("authorization") && !requests[0].head.contains(KEY), "{}", requests[0].head);
+    for part in ["no key was sent; set api_key_env or api_key_file beside base_url", "Unauthorized"] {
+        assert!(failure.message.contains(part), "{failure}");
+    }
 }
 
 #[tokio::test]

@@ -177,13 +177,18 @@ impl ReplyStream for Stream {
         if !self.complete || self.message["stop_reason"].is_null() {
             return Err(cut(VENDOR));
         }
+        let cut_call = reply::cut_call(&self.message, &self.content);
+        if let Some(part) = cut_call {
+            self.arguments.entry(part).or_default();
+        }
         let mut invalid = BTreeMap::new();
         for (part, text) in std::mem::take(&mut self.arguments) {
             let block = &mut self.content[part];
             match serde_json::from_str::<Value>(&text) {
                 Ok(input @ Value::Object(_)) => block["input"] = input,
-                // The whole input came with the start of the block.
-                _ if text.trim().is_empty() => {}
+                // The whole input came with the start of the block. Of a call that the answer was cut in it did not:
+                // providers close such a block like any other.
+                _ if text.trim().is_empty() && (cut_call != Some(part) || reply::has_input(block)) => {}
                 _ => {
                     invalid.insert(part, text);
                 }

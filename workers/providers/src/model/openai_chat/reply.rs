@@ -37,7 +37,8 @@ pub fn read_completion(body: Value, call_id: &str, order: &Order<Key>) -> Result
     }
     let raw_finish = helper::text(choice, "finish_reason").map(str::to_owned);
     let refused = helper::text(message, "refusal").is_some();
-    let parts = order.sort(parts(message, call_id));
+    let is_cut = matches!(raw_finish.as_deref(), Some("length" | "content_filter"));
+    let parts = order.sort(parts(message, call_id, is_cut));
     let called = parts.iter().any(|part| matches!(part, Part::ToolCall(_)));
     let finish = match raw_finish.as_deref() {
         _ if refused => Finish::Refusal,
@@ -65,7 +66,8 @@ pub fn read_completion(body: Value, call_id: &str, order: &Order<Key>) -> Result
     })
 }
 
-fn parts(message: &Value, call_id: &str) -> Vec<(Key, Part)> {
+/// `is_cut`: there may have been more of the last call.
+fn parts(message: &Value, call_id: &str, is_cut: bool) -> Vec<(Key, Part)> {
     let mut parts = Vec::new();
     if let Some(text) = helper::text(message, "reasoning_content").or(helper::text(message, "reasoning")) {
         let (text, provider) = (text.to_owned(), VENDOR.as_str().to_owned());
@@ -82,15 +84,19 @@ fn parts(message: &Value, call_id: &str) -> Vec<(Key, Part)> {
     // The older form of one call.
     let single = message["function_call"].is_object().then(|| &message["function_call"]);
     let calls = calls.iter().map(|call| (call, &call["function"])).chain(single.map(|call| (call, call)));
-    for (number, (call, function)) in calls.enumerate() {
+    let calls: Vec<(&Value, &Value)> = calls.collect();
+    for (number, (call, function)) in calls.iter().enumerate() {
         let id = helper::text(call, "id").map_or_else(|| made_id(call_id, number), str::to_owned);
         let name = function["name"].as_str().unwrap_or_default();
-        let call = match &function["arguments"] {
-            Value::String(text) => helper::tool_call(id, name, text),
-            Value::Null => helper::tool_call(id, name, ""),
+        let arguments = match &function["arguments"] {
+            Value::String(text) => text.clone(),
+            Value::Null => String::new(),
             // Some servers send the object itself.
-            other => helper::tool_call(id, name, &other.to_string()),
+            other => other.to_string(),
         };
+        let is_last = is_cut && number + 1 == calls.len();
+        let read = if is_last { helper::last_call } else { helper::tool_call };
+        let call = read(id, name, &arguments);
         parts.push((Key::Tool(number), Part::ToolCall(call)));
     }
     parts

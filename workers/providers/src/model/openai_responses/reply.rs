@@ -24,14 +24,16 @@ pub fn read_response(body: Value, call_id: &str, order: &Order<Key>) -> Result<C
         return Err(failure::in_stream(VENDOR, &body));
     }
     let Some(items) = body["output"].as_array() else { return Err(lacking(VENDOR, "output")) };
+    let reason = helper::text(&body["incomplete_details"], "reason");
+    let is_cut = matches!(reason, Some("max_output_tokens" | "content_filter"));
+    let last_call = items.iter().rposition(|item| item["type"] == "function_call");
     let mut parts = Vec::new();
     for (number, item) in items.iter().enumerate() {
-        item_parts(number as u64, item, call_id, &mut parts);
+        item_parts(number as u64, item, call_id, is_cut && last_call == Some(number), &mut parts);
     }
     let parts = order.sort(parts);
     let refused = items.iter().flat_map(contents).any(|content| content["type"] == "refusal");
     let called = parts.iter().any(|part| matches!(part, Part::ToolCall(_)));
-    let reason = helper::text(&body["incomplete_details"], "reason");
     let status = helper::text(&body, "status");
     let finish = match (status, reason) {
         (_, Some("content_filter")) => Finish::Refusal,
@@ -66,7 +68,8 @@ fn contents(item: &Value) -> &[Value] {
     item["content"].as_array().map_or(&[], Vec::as_slice)
 }
 
-fn item_parts(number: u64, item: &Value, call_id: &str, parts: &mut Vec<(Key, Part)>) {
+/// `is_cut`: there may have been more of this call.
+fn item_parts(number: u64, item: &Value, call_id: &str, is_cut: bool, parts: &mut Vec<(Key, Part)>) {
     let provider = VENDOR.as_str().to_owned();
     match item["type"].as_str() {
         Some("message") => {
@@ -82,7 +85,8 @@ fn item_parts(number: u64, item: &Value, call_id: &str, parts: &mut Vec<(Key, Pa
             let id = id.map_or_else(|| made_id(call_id, number as usize), str::to_owned);
             let arguments = item["arguments"].as_str().unwrap_or_default();
             let name = item["name"].as_str().unwrap_or_default();
-            parts.push(((number, 0), Part::ToolCall(helper::tool_call(id, name, arguments))));
+            let read = if is_cut && item["status"] != "completed" { helper::last_call } else { helper::tool_call };
+            parts.push(((number, 0), Part::ToolCall(read(id, name, arguments))));
         }
         Some("reasoning") => {
             let thoughts = Reasoning {

@@ -61,6 +61,18 @@ fn error_answers_are_classed() {
 }
 
 #[test]
+fn a_key_that_is_wanted_and_was_not_sent_names_where_to_set_it() {
+    let refused = |class| CallError::new(class, "openai: the key was refused (status 401): no");
+    let keyless = Endpoint { key: None, ..endpoint(Vendor::Openai, "http://h/v1") };
+    let error = failure::of_key(refused(Class::Auth), &keyless);
+    assert!(error.message.starts_with("openai: no key was sent; set OPENAI_API_KEY (openai: "), "{}", error.message);
+    let others = [(Class::Invalid, keyless), (Class::Auth, endpoint(Vendor::Openai, "http://h/v1"))];
+    for (class, endpoint) in others {
+        assert_eq!(failure::of_key(refused(class), &endpoint), refused(class));
+    }
+}
+
+#[test]
 fn errors_in_a_stream_are_classed_like_a_status() {
     let cases = [
         (json!({"error": {"type": "overloaded_error", "message": "x"}}), Class::Overloaded),

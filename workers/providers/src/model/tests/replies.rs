@@ -1,7 +1,10 @@
 //! Answers that come whole.
 
+use std::slice::from_ref;
+
 use domain::chat::Finish;
 
+use super::samples::{all, play};
 use super::*;
 
 fn tokens(reply: &ChatReply) -> (u64, u64, u64) {
@@ -83,6 +86,102 @@ fn gemini_answers_with_candidates() {
     assert_eq!((reply.text().as_str(), reply.finish), ("ab", Finish::Length));
     let cut = json!([{"candidates": [{"content": {"parts": [{"text": "a"}]}}]}]);
     assert_eq!(read(Vendor::Gemini, cut).expect_err("no end").class, Class::Cut);
+}
+
+/// Of each call its input, and its arguments if they are invalid.
+fn called(vendor: Vendor, body: Value) -> Vec<(Value, Option<String>)> {
+    let reply = read(vendor, body).expect("an answer");
+    reply.tool_calls().map(|call| (call.input.clone(), call.invalid.clone())).collect()
+}
+
+#[test]
+fn the_call_that_a_message_is_cut_in_is_invalid() {
+    let block = |input: Value| json!({"type": "tool_use", "id": "t", "name": "look", "input": input});
+    let message = |stop: &str, blocks: &[Value]| json!({"content": blocks, "stop_reason": stop});
+    let (none, some) = (block(json!({})), block(json!({"q": 1})));
+    let (valid, blank) = ((json!({}), None::<String>), (json!({}), Some(String::new())));
+    for stop in ["max_tokens", "model_context_window_exceeded"] {
+        let got = called(Vendor::Anthropic, message(stop, &[none.clone(), none.clone()]));
+        assert_eq!(got, [valid.clone(), blank.clone()], "{stop}");
+        let got = called(Vendor::Anthropic, message(stop, &[some.clone(), some.clone()]));
+        assert_eq!(got, [(json!({"q": 1}), None), (json!({}), Some("{\"q\":1}".to_owned()))], "{stop}");
+        let after = json!({"type": "text", "text": "and"});
+        assert_eq!(called(Vendor::Anthropic, message(stop, &[none.clone(), after])), from_ref(&valid), "{stop}");
+    }
+    assert_eq!(called(Vendor::Anthropic, message("tool_use", from_ref(&none))), from_ref(&valid));
+    let text = json!({"type": "text", "text": "No."});
+    assert_eq!(called(Vendor::Anthropic, message("refusal", &[text, none])), [blank]);
+}
+
+#[test]
+fn the_call_that_an_answer_of_openais_is_cut_in_is_invalid() {
+    let (valid, blank) = ((json!({}), None::<String>), (json!({}), Some(String::new())));
+    let chat = |finish: &str, arguments: Value| {
+        let call = |arguments: Value| json!({"id": "c", "function": {"name": "look", "arguments": arguments}});
+        let message = json!({"content": null, "tool_calls": [call("".into()), call(arguments)]});
+        called(Vendor::Openai, json!({"choices": [{"finish_reason": finish, "message": message}]}))
+    };
+    for finish in ["length", "content_filter"] {
+        assert_eq!(chat(finish, "".into()), [valid.clone(), blank.clone()], "{finish}");
+        assert_eq!(chat(finish, Value::Null), [valid.clone(), blank.clone()], "{finish}");
+    }
+    for (finish, arguments) in [("tool_calls", json!("")), ("length", json!("{}")), ("length", json!({}))] {
+        assert_eq!(chat(finish, arguments), [valid.clone(), valid.clone()], "{finish}");
+    }
+    let older = json!({"content": null, "function_call": {"name": "look", "arguments": ""}});
+    let older = json!({"choices": [{"finish_reason": "length", "message": older}]});
+    assert_eq!(called(Vendor::Openai, older), from_ref(&blank));
+
+    let response = |reason: Value, last: Value| {
+        let first = json!({"type": "function_call", "call_id": "a", "name": "look", "arguments": ""});
+        called(Vendor::OpenaiResponses, json!({"incomplete_details": {"reason": reason}, "output": [first, last]}))
+    };
+    let item = |status: Value| json!({"type": "function_call", "call_id": "b", "name": "look", "status": status});
+    for reason in ["max_output_tokens", "content_filter"] {
+        for status in [json!("incomplete"), json!("in_progress"), Value::Null] {
+            let got = response(json!(reason), item(status.clone()));
+            assert_eq!(got, [valid.clone(), blank.clone()], "{reason} {status}");
+        }
+        assert_eq!(response(json!(reason), item(json!("completed"))), [valid.clone(), valid.clone()], "{reason}");
+    }
+    assert_eq!(response(Value::Null, item(Value::Null)), [valid.clone(), valid]);
+}
+
+#[test]
+fn a_cut_call_is_invalid_whether_its_block_is_closed_or_has_no_piece() {
+    let sample = all().into_iter().find(|sample| sample.name == "anthropic/length_at_name").expect("a sample");
+    let text = String::from_utf8(sample.bytes).expect("utf-8");
+    let event = |value: Value| format!("event: {}\ndata: {value}\n\n", value["type"].as_str().expect("a type"));
+    let close = event(json!({"type": "content_block_stop", "index": 1}));
+    let closed = text.replace("event: message_delta", &format!("{close}event: message_delta"));
+    let pieces: Vec<&str> = text.split_inclusive("\n\n").filter(|event| !event.contains("_block_delta")).collect();
+    for stream in [closed, pieces.concat()] {
+        let reply = play(Vendor::Anthropic, true, [stream.as_bytes()]).0.expect("a reply");
+        let invalid: Vec<Option<&str>> = reply.tool_calls().map(|call| call.invalid.as_deref()).collect();
+        assert_eq!(invalid, [None, Some("")], "{stream}");
+    }
+    // An empty object that came is a whole one.
+    let whole = event(json!({"type": "content_block_delta", "index": 1,
+        "delta": {"type": "input_json_delta", "partial_json": "{}"}}));
+    let whole = text.replace("event: message_delta", &format!("{whole}event: message_delta"));
+    let reply = play(Vendor::Anthropic, true, [whole.as_bytes()]).0.expect("a reply");
+    assert!(reply.tool_calls().all(|call| call.invalid.is_none()), "{reply:?}");
+}
+
+#[test]
+fn a_refusal_without_a_text_says_what_the_provider_says_of_it() {
+    let sample = all().into_iter().find(|sample| sample.name == "anthropic/refused").expect("a sample");
+    let error = play(sample.vendor, true, [sample.bytes.as_slice()]).0.expect_err("a refusal");
+    assert!(error.message.ends_with("(refusal: cyber: This looks like an attack.)"), "{}", error.message);
+    let told = |details: Value| {
+        let body = json!({"content": [], "stop_reason": "refusal", "stop_details": details});
+        read(Vendor::Anthropic, body).expect_err("a refusal").message
+    };
+    let nameless = json!({"type": "refusal", "category": null, "explanation": null});
+    for nothing in [Value::Null, json!("x"), nameless] {
+        assert!(told(nothing.clone()).ends_with("(refusal)"), "{nothing}");
+    }
+    assert!(told(json!({"explanation": "ü".repeat(5_000)})).chars().count() < 600);
 }
 
 #[test]

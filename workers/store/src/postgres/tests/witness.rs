@@ -91,10 +91,14 @@ async fn a_server_that_starts_its_processes_anew_says_nothing_of_the_workers() {
     let url = fresh_url_on(&server.told(URL)).await;
     let (first, second) = two(&url).await;
     let mut connection = PgConnection::connect(&url).await.expect("a connection");
+    let mut bystander = PgConnection::connect(&url).await.expect("a connection");
     // One process is killed; the server ends all others, and goes on itself.
     let killed = sqlx::raw_sql("COPY (SELECT 1) TO PROGRAM 'kill -KILL $PPID'").execute(&mut connection).await;
     killed.expect_err("nobody is left to answer");
-    until("the server", async || first.heartbeat(&info("w1")).await.ok()).await;
+    // It ends them a moment later. Once it has begun to, it lets nobody in before all of them are gone.
+    until("the end of the others", async || bystander.ping().await.err()).await;
+    until("the server", async || PgConnection::connect(&url).await.ok()).await;
+    until("the first one", async || first.heartbeat(&info("w1")).await.ok()).await;
     all_are_there(&first, "who is first says nothing of the others").await;
     until("the other one", async || second.heartbeat(&info("w2")).await.ok()).await;
     second.close().await;

@@ -10,13 +10,15 @@ use schemas::action::{ActionType, NewAction};
 use schemas::definition::{Budgets, NamespaceBudget};
 use schemas::event::EventKind;
 use schemas::json::Json;
-use schemas::limits::EFFECT_MS_MAX;
-use schemas::session::{Cause, Head};
+use schemas::limits::{EFFECT_MS_MAX, LEDGER_POLL_MS};
+use schemas::session::{Cause, Head, ModelUse};
 use testkit::contract::build::action;
 use testkit::fake::{LocalLive, ScriptedModels, WordEmbedder};
+use testkit::unreliable::{Faults, Port, Unreliable};
 use tokio::time::sleep;
 
 use super::*;
+use crate::runner::RunnerDeps;
 use crate::talk::{TalkDeps, Talking};
 
 const LOOK: Duration = Duration::from_millis(10);
@@ -28,6 +30,8 @@ struct World {
     models: ScriptedModels,
     effects: Arc<Talking>,
     runner: Option<Runner>,
+    /// Of what its first worker reaches.
+    faults: Faults,
 }
 
 impl World {
@@ -66,8 +70,11 @@ impl World {
         };
         let others = Library { store: store.clone(), text: String::new(), counted: Mutex::default() };
         let effects = Arc::new(Talking::new(talk, Arc::new(others)));
-        let runner = Some(start("w1", &store, effects.clone(), &clock));
-        Self { clock, store, models, effects, runner }
+        let faults = Faults::none("w1");
+        let ledger = Arc::new(Unreliable::new(Arc::new(store.clone()), faults.clone()));
+        let deps = RunnerDeps { ledger, ..deps(&store, effects.clone(), &clock) };
+        let runner = Some(Runner::start(deps, config("w1")));
+        Self { clock, store, models, effects, runner, faults }
     }
 
     async fn post(&self, kind: ActionType, id: &str, payload: Value) {
@@ -166,6 +173,39 @@ async fn what_each_session_may_use_bounds_a_loop_by_what_it_has_used_itself() {
     let models = head.models.expect("a use");
     assert!(models.raised_session > 0 && models.raised_namespace == 0, "{models:?}");
     assert_eq!((models.calls, models.tokens), (head.steps, 15 * head.steps));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_step_that_takes_longer_than_its_session_may_ends_after_one_yes() {
+    let each = Budgets { max_seconds_per_session: Some(5), ..Budgets::default() };
+    let budget = NamespaceBudget { each, ..NamespaceBudget::default() };
+    let world = World::start_with("mumble", budget, Duration::from_secs(30)).await;
+    let (head, reason) = world.held().await;
+    assert_eq!((head.steps, world.calls().len()), (0, 1), "{reason}");
+    world.post(ActionType::Resume, "r1", json!({})).await;
+    let head = world.until(|head| head.steps == 1 || head.models.as_deref().is_some_and(is_held_again)).await;
+    assert_eq!(head.steps, 1, "it is held once more");
+}
+
+fn is_held_again(models: &ModelUse) -> bool {
+    models.raised_session > 0 && models.held.is_some()
+}
+
+/// Nobody has brought it to the worker by then, and for a while nobody can.
+#[tokio::test(start_paused = true)]
+async fn a_resume_of_before_is_no_yes_however_late_the_ledger_tells_of_it() {
+    for away in [Duration::ZERO, Duration::from_millis(700)] {
+        let budget = NamespaceBudget { max_moves: Some(1), ..NamespaceBudget::default() };
+        let world = World::start_with("mumble", budget, Duration::from_millis(300)).await;
+        world.until_asked().await;
+        world.post(ActionType::Resume, "r0", json!({})).await;
+        world.faults.outage(&[Port::Ledger], away);
+        let (head, reason) = world.held().await;
+        sleep(Duration::from_millis(5 * LEDGER_POLL_MS)).await;
+        assert_eq!((world.models.asked().len(), head.steps), (1, 0), "{reason}");
+        let head = world.until(|_| true).await;
+        assert_eq!((head.status, head.models.map(|models| models.raised_namespace)), (SessionStatus::Paused, Some(0)));
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -56,6 +56,7 @@ async fn what_may_have_happened_is_not_repeated_blindly() {
     let (result, performed) = ended(vec![silent.clone()], task("o1", EffectClass::AtMostOnce)).await;
     assert_eq!(performed, 1);
     assert!(result["error"]["message"].as_str().unwrap().contains("within 1000 ms"), "{result}");
+    assert_eq!((&result["error"]["code"], &result["error"]["retriable"]), (&json!("TIMEOUT"), &json!(false)));
     let (result, performed) = ended(vec![silent, ok()], task("o1", EffectClass::Idempotent)).await;
     assert_eq!((result["success"].clone(), performed), (json!(true), 2));
 }

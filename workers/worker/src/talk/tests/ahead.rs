@@ -76,6 +76,19 @@ async fn what_is_read_ahead_and_does_not_come_is_read_again_after_five_seconds()
     }
 }
 
+/// However far back it lies, and whether or not the end of the log is known.
+#[tokio::test(start_paused = true)]
+async fn what_a_message_replies_to_is_quoted_from_before_all_that_the_turn_looks_at() {
+    let talk = Ahead::new(9).await;
+    let mut body = said(10).body.to_value();
+    body["reply_to_message_id"] = json!("m1");
+    talk.place.say(vec![LogRecord { body: Json::of(&body), ..said(10) }]).await;
+    for _ in 0..2 {
+        let (shown, _) = talk.shown(10, 2).await;
+        assert_eq!(shown, ["said 8", "said 9", "[In reply to: said 1]\nsaid 10"]);
+    }
+}
+
 /// Agents of one conversation, or the next version of one agent.
 #[tokio::test(start_paused = true)]
 async fn what_was_read_ahead_for_another_number_of_turns_is_read_again() {
