@@ -39,16 +39,19 @@ pub async fn put_back(gateway: &Gateway, new: &NewAction) -> Answer<Option<Accep
     if !attempt::is_passing(&failed.error) {
         return Ok(None);
     }
-    let next = attempt::reported(operation, failed.error, gateway.clock.now_ms());
+    let now_ms = gateway.clock.now_ms();
     let holder = operation.claimed_by.as_deref().filter(|_| operation.state == OperationState::Running);
     let Some(holder) = holder else {
         // It waits for its next start, and this was told before; but of a start that was taken for lost, nothing was.
-        let has_failed = operation.attempt > operation.lost;
-        return if has_failed || matches!(next, Some(Next::Again { .. })) { answer(false) } else { Ok(None) };
+        let was_lost = operation.attempt <= operation.lost;
+        let heard = Operation { lost: operation.lost.saturating_sub(1), ..operation.clone() };
+        let is_end = was_lost && !matches!(attempt::reported(&heard, failed.error, now_ms), Some(Next::Again { .. }));
+        return if is_end { Ok(None) } else { answer(false) };
     };
     if failed.attempt.is_none() {
         check_start(operation, holder, &claimant(&new.actor))?;
     }
+    let next = attempt::reported(operation, failed.error, now_ms);
     let Some(Next::Again { after_ms, error, lost }) = next else { return Ok(None) };
     // Of two who tell the same at once, one finds the claim that failed.
     let claim = Claim { claimant: holder, until_ms: operation.until_ms };

@@ -218,12 +218,13 @@ async fn failures_have_the_class_of_real_ones() {
 /// As at a door: who says so has begun nothing, but in the middle of an answer.
 #[tokio::test(start_paused = true)]
 async fn what_may_happen_once_alone_is_tried_again_where_it_was_turned_away() {
-    for (after, times) in [(json!(null), 3), (json!(1), 1)] {
-        let fail = json!({"text": "one two three", "fail": {"class": "rate_limit", "after": after}});
-        let script = scripted(json!({"otherwise": fail}));
+    let at_once = json!({"fail": {"class": "rate_limit"}});
+    let amid = json!({"text": "one two three", "fail": {"class": "rate_limit", "after": 1}});
+    for (fail, times) in [(at_once, 3), (amid, 1)] {
+        let script = scripted(json!({ "otherwise": fail }));
         let once = ChatCall { once: true, ..call_of(request("x"), None) };
         make(&script, &once, Some(&Heard::new())).await.result.expect_err("a failure");
-        assert_eq!(script.requests().len(), times, "{after}");
+        assert_eq!(script.requests().len(), times, "{fail}");
     }
 }
 
