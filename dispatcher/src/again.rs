@@ -43,6 +43,7 @@ pub async fn put_back(gateway: &Gateway, new: &NewAction) -> Answer<Option<Accep
     let holder = operation.claimed_by.as_deref().filter(|_| operation.state == OperationState::Running);
     let Some(holder) = holder else {
         // It waits for its next start, and this was told before; but of a start that was taken for lost, nothing was.
+        // Where one has failed before, the counts do not tell which of them was lost, and another start follows.
         let was_lost = operation.attempt <= operation.lost;
         let heard = Operation { lost: operation.lost.saturating_sub(1), ..operation.clone() };
         let is_end = was_lost && !matches!(attempt::reported(&heard, failed.error, now_ms), Some(Next::Again { .. }));

@@ -234,15 +234,12 @@ fn check_id(new: &NewAction) -> Answer<()> {
     Err(Refused::field("action_id", "is kept for the end of an operation; choose another one"))
 }
 
-/// Nobody comes by a session of their own into the conversation of a call. One that is named after its session is its
-/// own.
+/// Nobody comes by a session of their own into the conversation of a call, whatever that session is called.
 async fn check_place(gateway: &Gateway, new: &NewAction) -> Answer<()> {
     let Some(session) = &new.session else { return Ok(()) };
     let Some(id) = &session.spec.conversation_id else { return Ok(()) };
-    if id.as_str() == session.session_id.as_str() {
-        return Ok(());
-    }
-    delegated::check_id(gateway, &new.namespace, id).await
+    let objection = delegated::objection_at(gateway, &new.namespace, id).await?;
+    objection.map_or(Ok(()), |problem| Err(problem.into()))
 }
 
 /// Whether an action is checked against its session, which must be there by then.
@@ -427,12 +424,33 @@ fn object_to_claims(row: &SessionRow, new: &NewAction) -> Option<(Code, String)>
     Some((Code::InvalidRequest, format!("{field} is set by the fleet itself; leave it out.")))
 }
 
-/// What an input of a client says of messages: which one it is about, which must be there, because a posted message
-/// alone is written along with its input; and nothing of what is for posted messages.
+/// What a client may not say as an input to a session that converses.
 async fn object_to_words(gateway: &Gateway, row: &SessionRow, new: &NewAction) -> Answer<Option<(Code, String)>> {
     if new.kind != ActionType::Input || !talks(row) {
         return Ok(None);
     }
+    let objection = match object_to_place(gateway, row).await? {
+        None => object_to_message(gateway, row, new).await?,
+        objection => objection,
+    };
+    // What was taken once is answered as it was then.
+    if objection.is_some() && is_repeat(gateway, new).await? {
+        return Ok(None);
+    }
+    Ok(objection)
+}
+
+/// A delegate works for its caller alone.
+async fn object_to_place(gateway: &Gateway, row: &SessionRow) -> Answer<Option<(Code, String)>> {
+    let called = row.spec.parent.as_ref().and(row.spec.conversation_id.as_ref());
+    let Some(conversation) = called else { return Ok(None) };
+    let problem = delegated::objection_at(gateway, &row.key.namespace, conversation).await?;
+    Ok(problem.map(|problem| (problem.code, problem.detail)))
+}
+
+/// What an input says of messages: which one it is about, which must be there, because a posted message alone is
+/// written along with its input; and nothing of what is for posted messages.
+async fn object_to_message(gateway: &Gateway, row: &SessionRow, new: &NewAction) -> Answer<Option<(Code, String)>> {
     let (payload, conversation) = (new.payload.to_value(), row.spec.conversation_id.as_ref());
     let place = conversation.map_or("…", |id| id.as_str());
     let detail = if !payload["busy"].is_null() {
@@ -448,8 +466,7 @@ async fn object_to_words(gateway: &Gateway, row: &SessionRow, new: &NewAction) -
     } else {
         return Ok(None);
     };
-    // What was taken once is answered as it was then.
-    Ok(if is_repeat(gateway, new).await? { None } else { Some((Code::InvalidRequest, detail)) })
+    Ok(Some((Code::InvalidRequest, detail)))
 }
 
 /// Whether this is the id of a message of the session's conversation.

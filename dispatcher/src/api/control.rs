@@ -64,7 +64,7 @@ pub fn routes() -> Vec<Route> {
     let mut routes = Vec::new();
     for (kind, by_session, by_agent, summary, body) in VERBS {
         let own: &[Code] = match kind {
-            ActionType::Input => &[Code::InputNotTaken, Code::TooManyRequests],
+            ActionType::Input => &[Code::InputNotTaken, Code::ConversationClosed, Code::TooManyRequests],
             ActionType::Interrupt => &[Code::TooManyRequests],
             _ => &[],
         };

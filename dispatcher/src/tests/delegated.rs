@@ -1,4 +1,4 @@
-//! Conversations of calls: nobody joins them, or speaks there.
+//! Conversations of calls: nobody joins them, or speaks there or to who works there.
 
 use axum::http::StatusCode;
 use domain::ports::{Ledger, Sessions, Verdict};
@@ -41,6 +41,9 @@ async fn k_19_nobody_comes_into_the_conversation_of_a_call() {
     let join = "post /api/conversations/{id}/participants";
     let say = "post /api/conversations/{id}/messages";
     let create = json!({"type": "create", "payload": {"moniker": "echo", "conversation_id": "inner"}});
+    let namesake =
+        json!({"type": "create", "session_id": "inner", "agent_id": "a2", "payload": {"moniker": "converse"}});
+    let input = "post /api/sessions/{id}/input";
     for _ in 0..2 {
         assert_kept_out(&world, say, MESSAGES, json!({"text": "hello"})).await;
         for who in [
@@ -50,7 +53,10 @@ async fn k_19_nobody_comes_into_the_conversation_of_a_call() {
         ] {
             assert_kept_out(&world, join, PARTICIPANTS, who).await;
         }
-        assert_kept_out(&world, "post /api/actions", "/api/actions", create.clone()).await;
+        for body in [&create, &namesake] {
+            assert_kept_out(&world, "post /api/actions", "/api/actions", body.clone()).await;
+        }
+        assert_kept_out(&world, input, "/api/sessions/child/input", json!({"text": "hello"})).await;
         // Who was called may bring others in, and it stays the conversation of the call.
         if world.store.session(&key("guest")).await.unwrap().is_none() {
             called(&world, "guest", "child", true).await;

@@ -11,7 +11,7 @@ use super::decision::TurnDecision;
 use super::quoting::{IN_REPLY_TO, heading, quoted};
 use super::state::{Lane, Stage, TalkState};
 use super::transcript::{BY, parts_in};
-use super::{agents, answers, ids, start};
+use super::{agents, answers, ids, start, voices};
 use crate::chat::Part;
 
 /// Fields of the fleet's own guidance: which turn a posted message becomes, and what a called agent has used.
@@ -101,13 +101,18 @@ pub(super) fn take(step: &mut Applying, place: &start::Place<'_>, guidance: &Val
     }
 }
 
-/// Who has posted what is told, if that is not the one whom the turn answers: the model cannot know.
+/// Who has posted what is told, if that is not the one whom the turn answers: the model cannot know. By the id, since
+/// the one who is answered may go by the same name.
 fn somebody_else(guidance: &Value, turn: &Turn) -> Option<String> {
-    let Caller::User { user_id } = &turn.caller else { return None };
     let user = guidance.get(start::AS_TURN)?.get("user_id")?.as_str()?;
-    let is_known = user_id.as_str() != start::SOMEBODY;
-    let name = guidance.get("name").and_then(Value::as_str).unwrap_or(user);
-    (is_known && user_id.as_str() != user).then(|| name.to_owned())
+    let is_answered = match &turn.caller {
+        Caller::User { user_id } => [user, start::SOMEBODY].contains(&user_id.as_str()),
+        // Nobody knows who it was.
+        Caller::Agent { .. } | Caller::Workflow { .. } => user == start::SOMEBODY,
+    };
+    let name = guidance.get("name").and_then(Value::as_str).filter(|name| *name != user && voices::is_plain(name));
+    let label = name.map_or_else(|| user.to_owned(), |name| format!("{name} ({user})"));
+    (!is_answered).then_some(label)
 }
 
 /// Ends a turn. Control does not wait for work, so the input of the turn may still be to come: it is

@@ -162,7 +162,7 @@ mod tests {
                                  "agent_id": "count", "event_type": "utterance"});
         message.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
         let me = AgentId::parse("ben").unwrap();
-        let voices = Voices { me: &me, is_delegate: false, people: BTreeSet::new() };
+        let voices = Voices { me: &me, is_delegate: false, people: BTreeSet::new(), agents: BTreeSet::new() };
         let message = as_chat(&serde_json::from_value(message).unwrap(), &voices);
         (message.role, message.content)
     }

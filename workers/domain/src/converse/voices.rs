@@ -16,13 +16,15 @@ pub(super) struct Voices<'g> {
     pub is_delegate: bool,
     /// People with the names they gave, if they are several; of one alone nobody else has to be told.
     pub people: BTreeSet<(UserId, Option<String>)>,
+    /// What the agents are called who speak there, by their names and ids.
+    pub agents: BTreeSet<String>,
 }
 
 impl<'g> Voices<'g> {
     /// Of what was said before, by its places in the log, and of the input.
     pub fn of(gathered: &'g Gathered, said: &BTreeMap<u64, Message>) -> Self {
-        let all = said.values().chain(iter::once(&gathered.input));
-        let by_people = all.filter(|message| message.sender_type == SenderType::User);
+        let all = || said.values().chain(iter::once(&gathered.input));
+        let by_people = all().filter(|message| message.sender_type == SenderType::User);
         let mut people: BTreeSet<(UserId, Option<String>)> =
             by_people.filter_map(|message| Some((message.user_id.clone()?, message.name.clone()))).collect();
         // They are sorted by their ids.
@@ -30,7 +32,10 @@ impl<'g> Voices<'g> {
         if ends.is_none_or(|((first, _), (last, _))| first == last) {
             people.clear();
         }
-        Self { me: &gathered.agent, is_delegate: gathered.is_delegate, people }
+        let by_agents = all().filter(|message| message.sender_type == SenderType::Agent);
+        let agents = by_agents
+            .flat_map(|one| one.name.clone().into_iter().chain(one.agent_id.as_ref().map(|id| id.to_string())));
+        Self { me: &gathered.agent, is_delegate: gathered.is_delegate, people, agents: agents.collect() }
     }
 
     /// Whether the agent itself said it. It may ask itself, as its own delegate.
@@ -52,14 +57,20 @@ impl<'g> Voices<'g> {
         }
     }
 
-    /// By the name, unless somebody else goes by it.
+    /// By the name, unless somebody else goes by it, or it could be taken for more than a name.
     fn person(&self, message: &Message) -> Option<String> {
         let id = message.user_id.as_ref();
         let is_anothers = |name: &str| {
             let mut others = self.people.iter().filter(|(other, _)| Some(other) != id);
             others.any(|(other, known)| other.as_str() == name || known.as_deref() == Some(name))
         };
-        let name = message.name.clone().filter(|name| !is_anothers(name));
+        let is_agents = |name: &str| self.agents.contains(name);
+        let name = message.name.clone().filter(|name| is_plain(name) && !is_anothers(name) && !is_agents(name));
         name.or_else(|| id.map(ToString::to_string))
     }
+}
+
+/// Whether a name can stand in a label: nothing in it ends that, or begins another one.
+pub(super) fn is_plain(name: &str) -> bool {
+    !name.chars().any(|char| char.is_control() || "[]".contains(char))
 }
