@@ -20,8 +20,17 @@ pub(super) fn quoted(told: &Value) -> Option<String> {
     told.get(IN_REPLY_TO).and_then(Value::as_str).map(short)
 }
 
-/// How a model is told of it, before the words of the reply.
+/// How a model is told of it, before the words of the reply. On one line and without brackets: nothing in a quote ends
+/// it, so what somebody said does not become the words of whoever replies.
 pub(super) fn heading(quote: &str) -> String {
+    let harmless = |char: char| match char {
+        '[' => '(',
+        ']' => ')',
+        '\u{2028}' | '\u{2029}' => ' ',
+        char if char.is_control() => ' ',
+        char => char,
+    };
+    let quote: String = quote.chars().map(harmless).collect();
     format!("[In reply to: {quote}]\n")
 }
 
